@@ -23,7 +23,6 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,22 +129,18 @@ def worth(lm: llrnn.LLRNN, data: Path, many: int) -> dict[str, Any]:
     parts |= {"valid": [read(text, 1_000 + n) for n, text in enumerate(valid)]}
     parts |= {"test": [read(text, 2_000 + n) for n, text in enumerate(test)]}
     parts |= {"test, nothing listed": [read(text, 2_000 + n, has_own=False) for n, text in enumerate(test)]}
-    fitted, result = models[0], {"distractors": many, "articles": {name: len(part) for name, part in parts.items()}}
+    fitted = models[0]
+    result: dict[str, Any] = {"distractors": many, "articles": {name: len(part) for name, part in parts.items()}}
 
-    def gains(part: str, scale: float, width: int) -> dict[str, Any]:
-        c, weight = fitted.layer.context_bias.double(), fitted.layer.context_weight.double()
-        found = [one.masses.log_p(scale * (one.masses.h.double() @ weight.T * width + c)).cpu() for one in parts[part]]
-        return means(lm, parts[part], found)
+    def gains(part: str, scale: float) -> dict[str, Any]:
+        a = scale * fitted.layer.context_bias.detach().double()
+        return means(lm, parts[part], [one.masses.log_p(a).cpu() for one in parts[part]])
 
-    for name, width in (("a = c", 0), ("a = W h + c", 1)):
-        data_of = (one.masses for one in parts["train"])
-        c = fit_bias(fitted, [replace(one, h=one.h * width) for one in data_of])
-        losses = {scale: gains("valid", scale, width)["loss"] for scale in SCALES}
-        scale = max(one for one in SCALES if losses[one] <= MOST)
-        result[name] = {"c": c, "as fitted, test": gains("test", 1.0, width), "multiplied by": scale}
-        result[name] |= {part: gains(part, scale, width) for part in ("valid", "test", "test, nothing listed")}
-    result["sequence_bias"] = rival(lm, parts)
-    return result
+    result["weights"] = fit_bias(fitted, [one.masses for one in parts["train"]])
+    result["as fitted, test"] = gains("test", 1.0)
+    scale = max(one for one in SCALES if gains("valid", one)["loss"] <= MOST)
+    result |= {part: gains(part, scale) for part in ("valid", "test", "test, nothing listed")}
+    return result | {"multiplied by": scale, "sequence_bias": rival(lm, parts)}
 
 
 def rival(lm: llrnn.LLRNN, parts: Mapping[str, Sequence[Article]]) -> dict[str, Any]:

@@ -395,36 +395,6 @@ def test_sparse_is_dense(case: Case) -> None:
         close(one, other.detach().numpy(), 1e-6)
 
 
-@pytest.mark.parametrize("scale", [0.3, 3.0, 300.0])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_most_words_of_a_model_as_background_are_not_looked_at(scale: float, dtype: torch.dtype) -> None:
-    """40 words, 6 of them with features: the other 34 count for what is left of 1, where digits allow that."""
-    torch.manual_seed(0)
-    layer = LogLinear(matrix_of([{f"f{x % 3}": 1.0 + x} if x < 6 else {} for x in range(40)]), 4).to(dtype)
-    with torch.no_grad():
-        layer.weight.mul_(scale), layer.bias.normal_()
-    log_b = torch.log_softmax(3 * torch.randn(5, 40, dtype=dtype), -1)
-    h, word = torch.randn(5, 4, dtype=dtype), torch.tensor([0, 5, 7, 39, 2])
-    found = []
-    for knows_its_sum in (True, False):
-        layer.zero_grad()
-        log_p = by_way(layer.distribution(h, DensePrior(log_b, knows_its_sum)), "adding").log_prob(word)
-        torch.autograd.backward(log_p.sum())
-        found.append([log_p.detach(), *(p.grad for p in layer.parameters() if p.grad is not None)])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5 if dtype == torch.float32 else 1e-9)
-    assert layer.classes.bulk[1].tolist() == [0, 1, 2, 3, 4, 5]  # type: ignore[union-attr]
-
-
-def test_what_a_model_rules_out_leaves_nothing_to_subtract_from() -> None:
-    """All of b is on the words with features, and these are pushed down: the sum is made in full."""
-    layer = LogLinear(matrix_of([{"f": 1.0}] + [{}] * 9), 1, zero=True)
-    layer.bias.data.fill_(-30.0)
-    log_b = torch.tensor([[0.0, *[-40.0] * 9]])
-    found = by_way(layer.distribution(torch.zeros(1, 1), DensePrior(log_b, True)), "adding").log_prob(torch.tensor([0]))
-    assert float(found.detach()) == pytest.approx(-math.log1p(9 * math.exp(-10.0)), abs=1e-5)
-
-
 @given(st.data())
 @settings(QUICK, max_examples=draws(25))
 def test_a_static_table_is_the_same_as_exceptions_and_as_dense(data: st.DataObject) -> None:

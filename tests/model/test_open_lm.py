@@ -37,7 +37,6 @@ from llrnn.knowledge.process import Batch
 from llrnn.model import lm
 from llrnn.model.checkpoint import open_background, open_model
 from llrnn.model.controllers import Silent
-from llrnn.model.lm import no_features
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.serve.engine import NextQuestion, answered, read_words
 from llrnn.serve.messages import NextRequest, ReadRequest
@@ -198,7 +197,7 @@ def on_its_state(opened: llrnn.LLRNN) -> llrnn.LLRNN:
     made = llrnn.LLRNN(
         opened.vocabulary,
         output_features=llrnn.features.Identity() + llrnn.features.Suffixes(2),
-        input_features=no_features(opened.vocabulary),
+        input_features=opened.input_features,
         background=opened.background,
         contextual=[contextual.Repeated(3)],
         contextual_inputs=[LMState()],
@@ -280,21 +279,15 @@ def test_a_state_needs_a_language_model(opened: llrnn.LLRNN) -> None:
         llrnn.LLRNN(opened.vocabulary, output_features=llrnn.features.Identity(), contextual_inputs=[LMState()])
 
 
-def test_fitted_weights_follow_the_state(opened: llrnn.LLRNN) -> None:
-    """The weights of `fit_bias` are where the gradient of the likelihood, over all tokens, is that of the penalty."""
-    model = llrnn.bias(opened, {"animals": ["chat", "chien"]})
-    texts = ["le chat dort sur la table", "le chien mange le pain"]
-    llrnn.fit_bias(model, texts)
-    loss = torch.zeros(())
-    for text in texts:
-        ids = torch.tensor([[0, *opened.vocabulary.symbols_of(opened.read(text))]])
-        p, _ = model.scan(Batch(ids[:, :-1], ids[:, 1:], torch.ones_like(ids[:, 1:], dtype=torch.bool)))
-        loss = loss - p.log_prob(ids[0, 1:]).sum()
-    weight, bias = model.layer.context_weight, model.layer.context_bias
-    loss = loss + (bias.square().sum() + 16 * weight.square().sum()) / 2
-    gradients = torch.autograd.grad(loss, [weight, bias])
-    assert float(weight.detach().abs().max()) > 1e-3
-    assert max(float(one.abs().max()) for one in gradients) < 1e-3
+def test_the_processor_of_transformers_asks_for_it(folder: Path, opened: llrnn.LLRNN) -> None:
+    model, ids = on_its_state(opened), torch.tensor([[0, *opened.vocabulary.symbols_of(opened.read("le chat"))]])
+    with torch.no_grad():
+        scores = transformers.GPT2LMHeadModel.from_pretrained(folder)(ids).logits[:, -1]
+    found = LogLinearProcessor(model)(ids, scores)[:, : len(model.vocabulary)]
+    state = model.start()
+    for one in ids[0].tolist():
+        p, state = model.step(state, [one])
+    torch.testing.assert_close(found, p.log_probs().detach().float(), atol=1e-4, rtol=0)
 
 
 # --- everywhere -------------------------------------------------------------------------------------------------------

@@ -67,8 +67,8 @@ def bias_verb(
     made.save(out)
     a = dict(zip(made.context_names, made.layer.context_bias.tolist(), strict=True))
     unspelled = made.contextual[0].unspelled()  # type: ignore[attr-defined]
-    groups = {name: _counts(lines[name], terms[name], unspelled) for name in names}
-    options.say({"out": str(out), "lists": groups, "weights": a}, as_json, partial(_show_bias, out))
+    counts = {name: _counts(lines[name], terms[name], unspelled) for name in names}
+    options.say({"out": str(out), "lists": counts, "weights": a}, as_json, partial(_show_bias, out))
 
 
 def _counts(lines: list[str], terms: list[str], unspelled: set[str]) -> dict[str, int]:

@@ -21,8 +21,6 @@ from llrnn.knowledge.contextual.terms import START, Begun, TermLists
 from llrnn.text.token_bytes import Spelled, spelling
 from llrnn.text.vocabulary import EOS
 
-__all__ = ["TermScore"]
-
 Groups = Mapping[str, Iterable[str]] | TermLists
 
 

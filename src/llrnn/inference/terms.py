@@ -1,10 +1,9 @@
 """A list of terms on a language model: `bias` adds the features of `Terms`, `fit_bias` learns their weights from text.
 
-    log p(x | K) = log p_model(x | K) + a·φ(K, x) − log Z(K)         a = W h + c: for each group and feature
+    log p(x | K) = log p_model(x | K) + a·φ(K, x) − log Z(K)         a: one weight for each group and feature
 
-h is the last hidden state of a language model, and has no coordinates where the model below is another. The likelihood
-is concave in W and c, and needs of the model nothing but h and the masses of the few classes of symbols that the
-features tell apart: it is asked once, and the best weights are found on these masses.
+The likelihood is concave in a, and needs of the model nothing but the masses of the few classes of symbols that the
+features tell apart: it is asked once, and the best a is found on these masses.
 """
 
 from __future__ import annotations
@@ -19,15 +18,13 @@ from torch import Tensor
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.harness import language_models
 from llrnn.inference.term_score import Groups, weights_of
-from llrnn.knowledge.backgrounds import HuggingFace, Model
-from llrnn.knowledge.contextual.inputs import LMState
+from llrnn.knowledge.backgrounds import Model
 from llrnn.knowledge.contextual.terms import TermLists, Terms, TermsInside
 from llrnn.knowledge.features import Function
 from llrnn.knowledge.process import Batch
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import ContextValues, LinearValues
 from llrnn.model.controllers import Silent
-from llrnn.model.lm import no_features
 from llrnn.model.network import LLRNN
 from llrnn.text.token_bytes import Spelled
 
@@ -36,11 +33,7 @@ __all__ = ["CellMasses", "bias", "fit_bias", "masses"]
 _AT_ONCE = 256  # positions of one row: their distributions over all symbols are in memory together
 
 
-def bias(
-    model: LLRNN,
-    groups: Groups,
-    weight: float | Mapping[str, float] = 0.0,
-) -> LLRNN:
+def bias(model: LLRNN, groups: Groups, weight: float | Mapping[str, float] = 0.0) -> LLRNN:
     """Return a model that favours the terms of some lists: p of `model` times exp(a·φ), normalised exactly.
 
     `groups`: {name: words or phrases}; `weight`: nats for each symbol that spells all of a term, goes on with one
@@ -53,35 +46,28 @@ def bias(
     lists = groups if isinstance(groups, TermLists) else TermLists(groups)
     terms = Terms(lists, spelled=_spelled(model))
     is_bare = isinstance(model.controller, Silent) and not model.contextual and not model.output_features.n_features
-    background = model.background if is_bare else Model(model)
-    h = background.hidden if isinstance(background, HuggingFace) else 0
     made = LLRNN(
         model.vocabulary,
         output_features=Function(lambda symbol: (), name="none"),
-        input_features=no_features(model.vocabulary),
-        background=background,
+        background=model.background if is_bare else Model(model),
         contextual=[terms, TermsInside(terms)],
-        contextual_inputs=[LMState()] if h else [],
-        controller=Silent(h),
+        controller=Silent(),
         seed=None,
     ).to(model.device)
     made.provenance = {key: value for key, value in model.provenance.items() if key in ("tokeniser", "config")}
     of_group = weights_of(lists, weight)
-    values = [
-        0.0 if what in ("begins", "ends") else of_group[g]
-        for g, _, what in (name.rpartition(":") for name in made.context_names)
-    ]
+    named = (name.rpartition(":") for name in made.context_names)
+    values = [0.0 if what in ("begins", "ends") else of_group[g] for g, _, what in named]
     with torch.no_grad():
         made.layer.context_bias.copy_(torch.tensor(values))
     return made.eval()
 
 
 def fit_bias(model: LLRNN, texts: Iterable[str | CellMasses]) -> dict[str, float]:
-    """Set the weights of a model made by `bias` to those with which texts are likeliest, and return c by name.
+    """Set the weights of a model made by `bias` to those with which texts are likeliest, and return them by name.
 
-    `texts`: each is read by itself; or their `masses`, where each text has lists of its own. They cost c²/2 + H·|W|²/2
-    nats in all, so that weights of features that the texts never have stay finite, and a little text moves W little.
-    Raises ConfigError where there is no text.
+    `texts`: each is read by itself; or their `masses`, where each text has lists of its own. A weight a costs a²/2 nats
+    in all, so that those of features that the texts never have stay finite. Raises ConfigError where there is no text.
 
         fit_bias(named, Path("articles.txt").read_text().splitlines())
     """
@@ -89,22 +75,19 @@ def fit_bias(model: LLRNN, texts: Iterable[str | CellMasses]) -> dict[str, float
     if not parts:
         raise ConfigError("texts to fit weights to are required, found none; give one a line")
     data = CellMasses.joined(parts)
-    h = data.h.double()
-    c = torch.zeros(len(model.context_names), dtype=torch.float64, device=h.device, requires_grad=True)
-    weight = torch.zeros(len(c), h.shape[1], dtype=torch.float64, device=h.device, requires_grad=True)
-    optimizer = torch.optim.LBFGS([c, weight], max_iter=200, line_search_fn="strong_wolfe")
+    a = torch.zeros(len(model.context_names), dtype=torch.float64, device=data.target.device, requires_grad=True)
+    optimizer = torch.optim.LBFGS([a], max_iter=200, line_search_fn="strong_wolfe")
 
     def closure() -> float:
         optimizer.zero_grad()
-        loss = (c.square().sum() + h.shape[1] * weight.square().sum()) / 2 - data.log_p(h @ weight.T + c).sum()
+        loss = (a * a).sum() / 2 - data.log_p(a).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        model.layer.context_bias.copy_(c)
-        model.layer.context_weight.copy_(weight)
-    return dict(zip(model.context_names, c.tolist(), strict=True))
+        model.layer.context_bias.copy_(a)
+    return dict(zip(model.context_names, a.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -114,7 +97,6 @@ class CellMasses:
     log_b       (R,) log of the model's mass of the symbols of a cell
     features    (R, k) values of the features on them
     target      (N, k) values on the symbol that came
-    h           (N, H) what weights depend on
     position    (R,) the position of the cell
 
     `masses` yields them.
@@ -123,7 +105,6 @@ class CellMasses:
     log_b: Tensor
     features: Tensor
     target: Tensor
-    h: Tensor
     position: Tensor
 
     @classmethod
@@ -131,14 +112,13 @@ class CellMasses:
         """Return the masses of several texts as those of one, position after position."""
         starts = torch.tensor([0, *(len(part.target) for part in parts)]).cumsum(0).tolist()
         position = torch.cat([part.position + start for part, start in zip(parts, starts, strict=False)])
-        names = "log_b", "features", "target", "h"
+        names = "log_b", "features", "target"
         return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names), position)
 
     def log_p(self, a: Tensor) -> Tensor:
-        """Return how much log p of each symbol grows by weights `a`, (k,) or (N, k): a·φ − log Z, (N,)."""
-        a = a.expand(len(self.target), -1)
-        mass = (self.log_b + (self.features * a[self.position]).sum(1)).exp()
-        return (self.target * a).sum(1) - mass.new_zeros(len(a)).index_add(0, self.position, mass).log()
+        """Return how much log p of each symbol grows by the weights `a` (k,): a·φ − log Z, (N,)."""
+        mass = (self.log_b + self.features @ a).exp()
+        return self.target @ a - mass.new_zeros(len(self.target)).index_add(0, self.position, mass).log()
 
 
 @torch.no_grad()
@@ -172,7 +152,7 @@ def _cells(p: Distribution, targets: Tensor) -> CellMasses:
     target = torch.cat([of_class[at, klass[targets]], listed.at(at, targets, p.prior.n_symbols)], 1)
     log_b = torch.cat([p.log_mass[0].double().expand(n, -1).flatten(), known.log_b])
     position, kept = torch.cat([at.repeat_interleave(G), known.position]), log_b > -torch.inf
-    return CellMasses(log_b[kept], torch.cat([rest, own])[kept].double(), target.double(), p.given.h, position[kept])
+    return CellMasses(log_b[kept], torch.cat([rest, own])[kept].double(), target.double(), position[kept])
 
 
 def _spelled(model: LLRNN) -> Spelled:

@@ -435,20 +435,14 @@ class Distribution(torch.distributions.Distribution):
         """Return the log-sum of b exp(a·φ) over words (N,) float64, and scores a·φ of (position, class) pairs, (E,).
 
         φ are static features alone; `prior`: one that has a value for each of N × V (position, word) pairs; `rows`,
-        `columns` (E,): the pairs, `columns` indices of classes of words. Where the prior sums to one and most words
-        share one class, only the other words are summed; where all feature weights are 0, as in a mixture of models,
-        nothing is summed: both results are 0.
+        `columns` (E,): the pairs, `columns` indices of classes of words. Where the prior sums to one and all feature
+        weights are 0, as in a mixture of models, nothing is summed: both results are 0.
         """
         if prior.sums_to_one and self._is_silent():
             return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
-        class_of, log_b, log_sum = self.classes.class_of, prior.dense(self.n, self.h.dtype).log_b, None
-        bulk, few = self.classes.bulk if prior.sums_to_one else (0, None)
-        if few is not None:
-            log_sum = numerics.few_words_logsumexp(self.scores, bulk, class_of[few], log_b.index_select(1, few))
-        if log_sum is None:
-            words, none = self.scores.index_select(1, class_of), rows[:0]
-            log_sum = numerics.class_logsumexp(words, log_b, None, none, none)[0]
-        return log_sum, self.scores[rows, columns]
+        words, none = self.scores.index_select(1, self.classes.class_of), rows[:0]
+        log_b = prior.dense(self.n, self.h.dtype).log_b
+        return numerics.class_logsumexp(words, log_b, None, none, none)[0], self.scores[rows, columns]
 
     def _is_silent(self) -> bool:
         """Return whether all feature weights a are 0, so that p is the prior.

@@ -217,13 +217,12 @@ class Classes(torch.nn.Module):
         super().__init__()
         self.count, self._features = features.n_classes, features
         self._by_class: tuple[Tensor, Tensor] | None = None
-        self._bulk: tuple[int, Tensor | None] | None = None
         self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
         self.masses = Masses()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickling and copying, without cached arrays."""
-        return {**self.__dict__, "_by_class": None, "_bulk": None}
+        return {**self.__dict__, "_by_class": None}
 
     @property
     def members(self) -> Tensor:
@@ -244,21 +243,6 @@ class Classes(torch.nn.Module):
             arrays = self._features.members, self._features.member_offsets
             self._by_class = torch.from_numpy(arrays[0]).to(device), torch.from_numpy(arrays[1]).to(device)
         return self._by_class
-
-    @property
-    def bulk(self) -> tuple[int, Tensor | None]:
-        """The index of the largest class, and the ids of all words outside it, (F,).
-
-        The ids are None if they are more than a quarter of the V words. Word ids rise; of classes of equal size the
-        first is taken.
-        """
-        if self._bulk is None:
-            sizes = self._features.member_offsets[1:] - self._features.member_offsets[:-1]
-            klass = int(sizes.argmax())
-            are_few = 4 * (len(self.class_of) - int(sizes[klass])) <= len(self.class_of)
-            self._bulk = klass, torch.nonzero(self.class_of != klass).view(-1) if are_few else None
-        klass, few = self._bulk
-        return klass, None if few is None else few.to(self.class_of.device)
 
     def mass(self, table: Table) -> ClassMass:
         """Return the sums of a prior over classes of words, as a `ClassMass`; cached as long as `table` lives.

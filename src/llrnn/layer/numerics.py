@@ -138,23 +138,6 @@ def class_logsumexp(
     )
 
 
-def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
-    """Return log Σ_x b(x) exp(s(x)) over words x, (N,) float64, if the prior sums to 1 and most words share a class.
-
-        s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            few: the F words outside the class of most words
-
-    `scores` (N, G): s of every class of words; `bulk`: the index of the class of most words, s_0 its score; `klass`:
-    (F,) the class of each of the F other words; `log_b`: (N, F) their prior at each position. Returns None where the
-    result would lose digits: the caller then sums all words.
-    """
-    most = scores[:, bulk]
-    differences = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
-    total = 1.0 + differences.sum(-1).double()
-    if not bool(((total.detach() >= _ENOUGH_LEFT) & (total.detach() < math.inf)).all()):
-        return None
-    return most.double() + total.log()
-
-
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
     """Return scores + log_mass − log_sum in the dtype of the scores, without losing digits where all are large.
 

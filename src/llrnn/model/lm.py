@@ -56,14 +56,9 @@ def open_lm(name_or_path: str | PathLike[str], *, context: int | None = None) ->
 
 def plain_model(vocabulary: Vocabulary, background: Background) -> LLRNN:
     """Return a model whose p is its background (prior), with neither features nor a network, in eval mode."""
-    features = no_features(vocabulary)
-    return LLRNN(vocabulary, output_features=features, background=background, controller=Silent(), seed=None).eval()
-
-
-def no_features(vocabulary: Vocabulary) -> FeatureMatrix:
-    """Return the matrix of no features, in which all symbols are one class."""
     n, none = len(vocabulary), np.zeros(0, dtype=np.int64)
-    return FeatureMatrix((), (), np.zeros(n, dtype=np.int64), np.zeros(2, dtype=np.int64), none, np.zeros(0))
+    features = FeatureMatrix((), (), np.zeros(n, dtype=np.int64), np.zeros(2, dtype=np.int64), none, np.zeros(0))
+    return LLRNN(vocabulary, output_features=features, background=background, controller=Silent(), seed=None).eval()
 
 
 def _converted(name: str | PathLike[str]) -> Path:

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Literal
 
 from llrnn.text.tokenisers import token_of
@@ -34,11 +34,7 @@ class TokenBytes:
         self.spelled = [spelling(symbol, spelled) for symbol in vocabulary.symbols]
         self.within = [in_words(one) for one in self.spelled]
         self.symbol_of = {one: x for x, one in enumerate(self.spelled) if one}
-        self.longest = max(map(len, self.spelled), default=0)
-
-    def text(self, symbol: int) -> str:
-        """Return what a symbol spells as text; bytes that are no whole character are lone surrogates."""
-        return self.spelled[symbol].decode("utf8", "surrogateescape")
+        self._sorted, self.longest = sorted(self.symbol_of.items()), max(map(len, self.spelled), default=0)
 
     def beginning_with(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
         """Yield what symbols spell that begin with these bytes, with their ids, sorted."""
@@ -46,10 +42,6 @@ class TokenBytes:
             if not one.startswith(prefix):
                 return
             yield one, x
-
-    @cached_property
-    def _sorted(self) -> list[tuple[bytes, int]]:
-        return sorted(self.symbol_of.items())
 
     def spells(self, text: bytes) -> bool:
         """Return whether some sequence of symbols spells these bytes."""

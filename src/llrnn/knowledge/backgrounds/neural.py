@@ -43,7 +43,7 @@ class Place(NamedTuple):
     word: int | None  # None at the very start
 
 
-class Answer(NamedTuple):
+class LMAnswer(NamedTuple):
     """What a language model says at N places: log p of its V tokens, (N, V), and its last hidden state, (N, H)."""
 
     log_p: Tensor
@@ -57,15 +57,15 @@ class LazyAnswers(PackedStates[S]):
     `n`: N; `make`: a function without arguments that returns it, called when `answer` is first read.
     """
 
-    make: Callable[[], Answer]
+    make: Callable[[], LMAnswer]
 
     @cached_property
-    def answer(self) -> Answer:
+    def answer(self) -> LMAnswer:
         """What the language model says after each of N states; computed once."""
         return self.make()
 
     def taken(self, places: Sequence[int]) -> LazyAnswers[S]:
-        return LazyAnswers(len(places), lambda: Answer(*(part[list(places)] for part in self.answer)))
+        return LazyAnswers(len(places), lambda: LMAnswer(*(part[list(places)] for part in self.answer)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,11 +479,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return window
 
     def prior(self, states: Sequence[tuple[int, ...]]) -> Prior:
-        if isinstance(states, LazyAnswers):
-            return DensePrior(states.answer.log_p, sums_to_one=True)
         return DensePrior(self.answers(states).log_p, sums_to_one=True)
 
-    def answers(self, states: Sequence[tuple[int, ...]]) -> Answer:
+    def answers(self, states: Sequence[tuple[int, ...]]) -> LMAnswer:
         """Return what the language model says after each of N states."""
         if isinstance(states, LazyAnswers):
             return states.answer
@@ -495,7 +493,7 @@ class HuggingFace(Background[tuple[int, ...]]):
             self._model.to(device)
 
     @torch.no_grad()
-    def _answers(self, asked: Sequence[Asked]) -> Answer:
+    def _answers(self, asked: Sequence[Asked]) -> LMAnswer:
         """Return what the language model says after each requested place, request by request, in float32.
 
         `asked`: the requests, in each of which `reading` and `row` are set to where its keys and values are cached.
@@ -506,10 +504,10 @@ class HuggingFace(Background[tuple[int, ...]]):
         if len(parts) == 1:
             return parts[0]
         if not parts:
-            return Answer(*(torch.zeros(0, n, device=self._a_weight.device) for n in (len(self._own), self.hidden)))
-        return Answer(*map(torch.cat, zip(*parts, strict=True)))
+            return LMAnswer(*(torch.zeros(0, n, device=self._a_weight.device) for n in (len(self._own), self.hidden)))
+        return LMAnswer(*map(torch.cat, zip(*parts, strict=True)))
 
-    def _pass(self, asked: Sequence[Asked]) -> Answer:
+    def _pass(self, asked: Sequence[Asked]) -> LMAnswer:
         """Run the language model once over the uncached tokens of several windows; return what it says, in float32.
 
         Windows are padded at the end; empty places of the cache are masked, and not counted in token positions. The
@@ -541,8 +539,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         if self._model.training:  # eval() goes through all modules, which takes as long as a layer
             self._model.eval()
         read = list[Tensor]()  # by the matrix of the logits, at the same places
-        head = self._model.get_output_embeddings()
-        note = head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+        note = self._model.get_output_embeddings().register_forward_pre_hook(lambda _, given: read.append(given[0]))
         try:
             out = self._model(input_ids=ids, past_key_values=past, use_cache=True, **options)
         finally:
@@ -554,7 +551,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         logits = out.logits[..., : len(self._own)]
         every = sum(len(one.places) for one in asked) == ids.numel()
         found, h = ((part.flatten(0, 1) if every else part[row, place]).float() for part in (logits, read[0]))
-        return Answer(found - found.logsumexp(-1, keepdim=True), h)  # ten times as near to a sum of 1 as log_softmax
+        return LMAnswer(found - found.logsumexp(-1, keepdim=True), h)  # ten times as near to a sum of 1 as log_softmax
 
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
         """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window.
