@@ -546,12 +546,12 @@ def test_a_table_of_a_configuration_makes_what_python_makes(tmp_path: Path) -> N
     def made(**keys: Any) -> Agreement:
         return Agreement.make(context, **Agreement.Keys(**keys).model_dump())
 
-    listed = {"rules": "french", "readings": [str(tmp_path / "r.tsv")]}
+    listed: dict[str, Any] = {"rules": "french", "readings": [str(tmp_path / "r.tsv")]}
     assert made(**listed).names == Agreement("french", Readings.from_tsv(tmp_path / "r.tsv")).names
     estimated = made(rules="french", treebanks=[str(tmp_path / "t.conllu")])
     estimated.to_file(tmp_path / "estimated.json")
     assert '"la"' in (tmp_path / "estimated.json").read_text()  # a context's words are lowercased unless it says so
-    filed = {"file": str(tmp_path / "agreement.json.gz"), "name": "mine"}
+    filed: dict[str, Any] = {"file": str(tmp_path / "agreement.json.gz"), "name": "mine"}
     assert made(**filed).name == "mine"
     assert [made(**filed, steady=steady).context_independent for steady in (False, True)] == [False, True]
     assert len(context.shared) == 3

@@ -14,8 +14,9 @@ import torch
 from llrnn import GRU, LLRNN, Corpus, features
 from llrnn.ground.errors import ConfigError, FeatureError
 from llrnn.inference.term_score import TermScore
-from llrnn.knowledge.contextual.terms import START, Spelled, TermLists, Terms
+from llrnn.knowledge.contextual.terms import START, TermLists, Terms
 from llrnn.knowledge.process import Batch
+from llrnn.text.token_bytes import Spelled
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 GROUPS = {"names": ["no no", "no", "now", "o'w", "no no w."], "other": ["no", "o", "w no", ". w"]}

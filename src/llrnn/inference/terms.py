@@ -112,8 +112,10 @@ class CellMasses:
         """Return the masses of several texts as those of one, position after position."""
         starts = torch.tensor([0, *(len(part.target) for part in parts)]).cumsum(0).tolist()
         position = torch.cat([part.position + start for part, start in zip(parts, starts, strict=False)])
-        names = "log_b", "features", "target"
-        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names), position)
+        log_b, features, target = (
+            torch.cat([getattr(part, name) for part in parts]) for name in ("log_b", "features", "target")
+        )
+        return cls(log_b, features, target, position)
 
     def log_p(self, a: Tensor) -> Tensor:
         """Return how much log p of each symbol grows by the weights `a` (k,): a·φ − log Z, (N,)."""

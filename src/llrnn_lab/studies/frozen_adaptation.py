@@ -619,6 +619,8 @@ def table(done: Sequence[Mapping[str, Any]]) -> str:
     for text in dict.fromkeys(one["text"] for one in kept):
         for size in sorted({one["size"] for one in kept}):
             cells = values("test", text=text, size=size)
+            if not any(cells):  # not run
+                continue
             words = round(statistics.fmean(one["words"] for one in kept if (one["text"], one["size"]) == (text, size)))
             least = min(statistics.fmean(cell) for cell in cells if cell)
             shown = [_cell(cell, least) for cell in cells]
