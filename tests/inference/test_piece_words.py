@@ -32,7 +32,7 @@ from llrnn.text.tokenisers import Blanks
 
 # --- a toy language model: what comes next depends on the last two tokens; all strings can be added up --------------
 
-TOKENS = {EOS: "", "a": "a", "é": "é", "Ġa": " a", "Ġb": " b", "Ġ": " ", ".Ċ": ".\n", "Ġa.Ċ": " a.\n"}
+TOKENS = {EOS: "", "a": "a", "Ã©": "é", "Ġa": " a", "Ġb": " b", "Ġ": " ", ".Ċ": ".\n", "Ġa.Ċ": " a.\n"}
 SYMBOLS = [*[*TOKENS][1:], EOS]
 V = len(SYMBOLS)
 END = V - 1
@@ -42,7 +42,7 @@ END = V - 1
 def table() -> np.ndarray[Any, Any]:
     """log p of the next token by the last two, (V, V, V) float64: words seldom go on, so that sums are short."""
     logits = np.random.default_rng(0).normal(size=(V, V, V))
-    logits[:, :, [SYMBOLS.index(one) for one in ("a", "é", ".Ċ", "Ġ")]] -= 7.0
+    logits[:, :, [SYMBOLS.index(one) for one in ("a", "Ã©", ".Ċ", "Ġ")]] -= 7.0
     return np.asarray(logits - np.log(np.exp(logits).sum(-1, keepdims=True)))
 
 
@@ -107,7 +107,7 @@ def ids(text: str) -> tuple[int, ...]:
     return tuple(map(SYMBOLS.index, text.split()))
 
 
-CONTEXTS = ["", "Ġa", "a é", "Ġb é Ġ Ġa", "Ġa .Ċ", "Ġa.Ċ a"]
+CONTEXTS = ["", "Ġa", "a Ã©", "Ġb Ã© Ġ Ġa", "Ġa .Ċ", "Ġa.Ċ a"]
 
 
 @pytest.mark.parametrize("text", CONTEXTS)
@@ -142,6 +142,30 @@ def test_words_telescope_to_the_tokens_and_the_boundary_behind_them() -> None:
             kept = kept[:-1]
         assert math.fsum(one.log_p for one in words) == pytest.approx(log_p(kept) + math.log(boundary(kept)), abs=1e-9)
         assert [one.word for one in words] == spelled(row).split()
+
+
+@pytest.mark.parametrize("text", CONTEXTS)
+def test_all_cuts_of_a_word_by_brute_force(text: str) -> None:
+    """Σ over the strings of tokens that spell the word behind the text; blanks at its end belong to what is behind."""
+    (model, pieces), context = toy(), ids(text)
+    whole = math.log(boundary(context)) + log_p(context)
+    strings = [more for length in range(1, 5) for more in product(range(END), repeat=length)]
+    blank, ways = "" if not context or spelled(context)[-1].isspace() else " ", dict[str, int]()
+    for word in ("a", "b", "a.", "aé", "aa.", "éa"):
+        cuts = [more for more in strings if spelled(more).rstrip("\n") == blank + word]
+        wanted = math.fsum(math.exp(log_p([*context, *more]) - whole) * boundary([*context, *more]) for more in cuts)
+        ways[word] = len(cuts)
+        least, most = pieces.all_cuts(model, [SYMBOLS[one] for one in context], word)
+        assert least == pytest.approx(most, abs=1e-12)
+        assert math.exp(least) == pytest.approx(wanted, rel=1e-9)
+        bounds = [
+            pieces.all_cuts(model, [SYMBOLS[one] for one in context], word, most=n) for n in range(2 * len(cuts) + 2)
+        ]
+        assert all(low - 1e-12 <= least <= high + 1e-12 for low, high in bounds)
+        assert sorted(low for low, _ in bounds) == [low for low, _ in bounds]
+        assert sorted(high for _, high in bounds)[::-1] == [high for _, high in bounds]
+    assert ways["a."] == (3 if blank else 1)
+    assert pieces.all_cuts(model, [SYMBOLS[one] for one in context], "z") == (-math.inf, -math.inf)
 
 
 def test_what_is_impossible_is_minus_infinity() -> None:
@@ -262,6 +286,15 @@ def test_the_server_and_evaluate_say_what_score_says(model: LLRNN) -> None:
         assert answer["perplexity"] == pytest.approx(one.perplexity)
         assert f"|words:{len(one.words)}|end:no|" in answer["contract"]
     assert (none["words"], none["log_prob"]) == ([], 0.0)
+
+
+def test_other_cuts_add_to_the_own_one(model: LLRNN) -> None:
+    words = PieceWords.of(model)
+    assert words is not None
+    (found,) = llrnn.score(model, ["le chat noir"]).sentences
+    least, most = words.all_cuts(model, model.read("le chat"), "noir", most=500)
+    assert found.log_p[2] - 1e-5 < least <= most < least + 0.5
+    assert words.all_cuts(model, model.read("le chat"), "noir", most=3)[1] >= least
 
 
 def test_other_batches_and_lowercase_are_refused(model: LLRNN) -> None:

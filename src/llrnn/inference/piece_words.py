@@ -15,28 +15,32 @@ its own end, and not for the blank before it, and Σ_w p(w | c) = 1 (Pimentel an
     end             the text may go on behind its last word: its end is no word, and is not counted
 
 The words of a text add up to log p of its tokens + log P_B behind the last one. A word is cut into tokens as the
-tokenizer cuts it in the text; its other cuts are other sequences of tokens, and not added.
+tokenizer cuts it in the text; its other cuts are other sequences of tokens, and not added. `all_cuts` adds up those of
+one word, behind a text in the cut of the tokenizer.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Sequence
+from itertools import count, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from llrnn.inference.harness import language_models
+from llrnn.inference.harness import language_models, spelled_by
 from llrnn.knowledge.process import Batch
 from llrnn.layer.distribution import Distribution
+from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import walk
 from llrnn.text.contract import Contract
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
+from llrnn.text.token_bytes import Spelled, token_bytes
 from llrnn.text.tokenisers import Tokeniser, TokenPieces
 from llrnn.text.vocabulary import Vocabulary
 
@@ -56,13 +60,16 @@ class PieceWords:
     """Reads the words of texts, and their probabilities, from the tokens of a model of pieces.
 
     `vocabulary`: the tokens; `tokeniser`: writes what they spell; `special`: the ids of those that end what is before
-    them, EOS among them. `PieceWords.of(model)` makes it.
+    them, EOS among them; `bytes_as`: how tokens spell bytes. `PieceWords.of(model)` makes it.
 
         PieceWords.of(model).read(model, EncodedText.encode(corpus, model.vocabulary))[0][0].log_p
     """
 
-    def __init__(self, vocabulary: Vocabulary, tokeniser: Tokeniser, special: Collection[int]) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, tokeniser: Tokeniser, special: Collection[int], bytes_as: Spelled = "bytes"
+    ) -> None:
         self._symbols, self._write = vocabulary.symbols, tokeniser.detokenise
+        self._vocabulary, self._bytes_as = vocabulary, bytes_as
         spelled = [tokeniser.detokenise(["x", one])[1:] for one in vocabulary.symbols]  # the first loses its blank
         self._starts = [n in special or one[:1].isspace() for n, one in enumerate(spelled)]
         self._ends, self._blank = [one[-1:].isspace() for one in spelled], [one.isspace() for one in spelled]
@@ -75,7 +82,7 @@ class PieceWords:
         if isinstance(own, TokenPieces) and _KEPT not in vars(own):
             tokenizers = [one.tokenizer for one in language_models(model.background)]
             special = {one for tokenizer in tokenizers for one in tokenizer.all_special_ids}
-            vars(own)[_KEPT] = cls(model.vocabulary, own, special | {model.vocabulary.eos})
+            vars(own)[_KEPT] = cls(model.vocabulary, own, special | {model.vocabulary.eos}, spelled_by(model))
         return vars(own).get(_KEPT)
 
     def cut(self, tokens: Sequence[int]) -> list[int]:
@@ -118,6 +125,44 @@ class PieceWords:
             own = zip(pairwise(cut), pairwise(bounds), strict=True)
             found.append([self._word(named[i:j], after - before) for (i, j), (before, after) in own])
         return found
+
+    @torch.no_grad()
+    def all_cuts(self, model: LLRNN, before: Sequence[str], word: str, *, most: int = 64) -> tuple[float, float]:
+        """Return log p of a word behind a text, summed over all its cuts into tokens: a lower and an upper bound.
+
+        `before`: the tokens of the text (`model.read`); `word`: one word without white space; `most`: how many
+        tokens are followed, those of the likeliest cuts first. What was not followed is the difference of the bounds.
+
+            PieceWords.of(lm).all_cuts(lm, lm.read("It was in New"), "York")
+        """
+        p, state = read_prefix(model, tuple(before), [None])
+        ids, order = model.vocabulary.symbols_of(before), count()
+        bound = float(self.log_begins(p, [0])) if self._has_boundary(ids, len(ids)) else 0.0
+        blank = "" if not ids or self._ends[ids[-1]] else " "
+        followed, found = [*self._beginnings(p, -bound, (blank + word).encode())], 0.0
+        begun = [(-log_p, next(order), x, rest, state) for log_p, x, rest in followed]
+        heapq.heapify(begun)
+        while begun and most:
+            cost, _, x, rest, state = heapq.heappop(begun)
+            p, state = model.step(state, [x])
+            if not rest:
+                found += math.exp((0.0 if self._ends[x] else float(self.log_begins(p, [0]))) - cost)
+                continue
+            for log_p, x, left in self._beginnings(p, -cost, rest):
+                heapq.heappush(begun, (-log_p, next(order), x, left, state))
+            most -= 1
+        others = math.fsum(math.exp(-one[0]) for one in begun)
+        return tuple(math.log(one) if one else -math.inf for one in (found, found + others))  # type: ignore[return-value]
+
+    def _beginnings(self, p: Distribution, log_p: float, rest: bytes) -> Iterator[tuple[float, int, bytes]]:
+        """Yield what spells a beginning of `rest`, or it and a blank: log p so far, its id, what is left."""
+        tokens = token_bytes(self._vocabulary, self._bytes_as)
+        cuts = [(tokens.symbol_of[rest[:n]], n) for n in range(1, len(rest) + 1) if rest[:n] in tokens.symbol_of]
+        cuts += [
+            (x, len(rest)) for one, x in tokens.beginning_with(rest) if self._ends[x] and one.split() == rest.split()
+        ]
+        own = p.log_probs()[0, [x for x, _ in cuts]].tolist()
+        yield from ((log_p + log, x, rest[n:]) for (x, n), log in zip(cuts, own, strict=True))
 
     def _has_boundary(self, row: Sequence[int], edge: int) -> bool:
         """Return whether only some tokens begin a word at index `edge` of a text; all do at 0 and after white space."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.harness import language_models
+from llrnn.inference.harness import spelled_by
 from llrnn.inference.term_score import Groups, weights_of
 from llrnn.knowledge.backgrounds import Model
 from llrnn.knowledge.contextual.terms import TermLists, Terms, TermsInside
@@ -26,7 +25,6 @@ from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import ContextValues, LinearValues
 from llrnn.model.controllers import Silent
 from llrnn.model.network import LLRNN
-from llrnn.text.token_bytes import Spelled
 
 __all__ = ["CellMasses", "bias", "fit_bias", "masses"]
 
@@ -44,7 +42,7 @@ def bias(model: LLRNN, groups: Groups, weight: float | Mapping[str, float] = 0.0
         generate(named, "We sell the", greedy=True)
     """
     lists = groups if isinstance(groups, TermLists) else TermLists(groups)
-    terms = Terms(lists, spelled=_spelled(model))
+    terms = Terms(lists, spelled=spelled_by(model))
     is_bare = isinstance(model.controller, Silent) and not model.contextual and not model.output_features.n_features
     made = LLRNN(
         model.vocabulary,
@@ -155,11 +153,3 @@ def _cells(p: Distribution, targets: Tensor) -> CellMasses:
     log_b = torch.cat([p.log_mass[0].double().expand(n, -1).flatten(), known.log_b])
     position, kept = torch.cat([at.repeat_interleave(G), known.position]), log_b > -torch.inf
     return CellMasses(log_b[kept], torch.cat([rest, own])[kept].double(), target.double(), position[kept])
-
-
-def _spelled(model: LLRNN) -> Spelled:
-    """Return how the model's symbols spell text: those of a byte-level BPE, of SentencePiece, or words."""
-    found: list[Any] = language_models(model.background)
-    if not found:
-        return "words"
-    return "bytes" if any(token.startswith("Ġ") for token in found[0].tokenizer.get_vocab()) else "pieces"
