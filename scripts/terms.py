@@ -104,6 +104,15 @@ class Article(NamedTuple):
     masses: CellMasses
 
 
+def joined(parts: Sequence[CellMasses]) -> CellMasses:
+    """The masses of the parts of a text as those of one, position after position."""
+    starts = torch.tensor([0, *(len(part.target) for part in parts)]).cumsum(0).tolist()
+    position = torch.cat([part.position + start for part, start in zip(parts, starts, strict=False)])
+    names = "log_b", "features", "target"
+    log_b, features, target = (torch.cat([getattr(part, name) for part in parts]) for name in names)
+    return CellMasses(log_b, features, target, position)
+
+
 def means(model: llrnn.LLRNN, articles: Sequence[Article], gains: Iterable[torch.Tensor]) -> dict[str, Any]:
     """How many words are listed, and how many are others; the mean gain of the first and loss of the others in nats."""
     pairs = [split(model, one.text, one.own, gain) for one, gain in zip(articles, gains, strict=True)]
@@ -122,7 +131,7 @@ def worth(lm: llrnn.LLRNN, data: Path, many: int) -> dict[str, Any]:
         listed = own | more if has_own else more - own
         models.append(bias(lm, {"list": listed}).to(lm.device))
         del models[1:-1]
-        return Article(text, own & listed, listed, CellMasses.joined(list(masses(models[-1], text))))
+        return Article(text, own & listed, listed, joined(list(masses(models[-1], text))))
 
     train, valid, test = (articles(data / "wikitext2" / f"{part}.txt.gz", WORDS) for part in ("train", "valid", "test"))
     parts = {"train": [read(text, n) for n, text in enumerate(train[:FIT])]}

@@ -36,7 +36,6 @@ from llrnn.model.own import from_module as from_module
 from llrnn.model.scoring import Continuous as Continuous
 from llrnn.model.scoring import Sentences as Sentences
 from llrnn.model.scoring import Sliding as Sliding
-from llrnn.model.scoring import Windows as Windows
 from llrnn.model.transfer import transfer as transfer
 from llrnn.serve.client import Client as Client
 from llrnn.text import french as french

@@ -79,7 +79,7 @@ def test_mistakes_are_one_line(place: Path, capsys: Capture) -> None:
         "2 weights above 0 that sum to 1 are needed, found [0.5, 0.6]": [a, b, "--weights", "0.5,0.6"],
         "found [-0.5, 1.5]": [a, b, "--weights=-0.5,1.5"],
         "numbers with commas between them": [a, b, "--weights", "half,half"],
-        "--batches does nothing without --valid": [a, b, "--batches", "windows"],
+        "--batches does nothing without --valid": [a, b, "--batches", "sliding"],
         "no-text.txt": [a, b, "--valid", "no-text.txt"],
     }
     for message, arguments in mistakes.items():

@@ -64,7 +64,7 @@ def test_defaults_and_given_values(path: Path) -> None:
 
 
 def test_a_configuration_survives_its_own_dump(path: Path) -> None:
-    config = read_config(path, ["training.batches={kind='windows', length=4}", "contextual=[{kind='repeated'}]"])
+    config = read_config(path, ["training.batches={kind='sliding', length=4}", "contextual=[{kind='repeated'}]"])
     assert Config.model_validate(config.model_dump()) == config
     assert Config.model_validate(config.model_dump(mode="json")) == config
 
@@ -81,7 +81,7 @@ def test_a_configuration_survives_its_own_dump(path: Path) -> None:
         ("[corpora]\ntrain = []", "corpora"),
         ("[background]\nkind = 'unigram'\nsmooth = 1", "background.smooth"),
         ("[[contextual]]\nkind = 'repeated'\nwindows = 3", "contextual.0.windows"),
-        ("[training.batches]\nkind = 'windows'\nwords = 3", "training.batches"),
+        ("[training.batches]\nkind = 'sliding'\nwords = 3", "training.batches"),
     ],
 )
 def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> None:
@@ -106,7 +106,7 @@ def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> Non
         ("[training]\noptimizer = 'adam'", "training.optimizer"),
         ("[training]\nseed = -1", "training.seed"),
         ("[training]\nseed = 99999999999999999999", "training.seed"),
-        ("[training]\nbatches = 'windows'", "training.batches"),
+        ("[training]\nbatches = 'sliding'", "training.batches"),
         ("[training.batches]\nkind = 'pages'", "training.batches.kind"),
         ("[controller]\nkind = 'mamba'", "controller.kind"),
         ("[controller]\nhidden = '16'", "controller.hidden"),
@@ -246,7 +246,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
     ),
     "training.batches": (
         TrainingSettings.model_fields["batches"],
-        {key: {} for key in ["sentences", "continuous", "windows", "sliding"]},
+        {key: {} for key in ["sentences", "continuous", "sliding"]},
     ),
     "training.objective": (
         TrainingSettings.model_fields["objective"],
@@ -466,7 +466,7 @@ def test_changes_of_every_form(path: Path) -> None:
         [
             "training.epochs=7",
             "name=my model = best",
-            "training.batches.kind=windows",
+            "training.batches.kind=sliding",
             " controller . hidden = 12 ",
             "features.output=[{kind='shape'}]",
             "background={kind='unigram', smoothing=0.5}",
@@ -476,7 +476,7 @@ def test_changes_of_every_form(path: Path) -> None:
     )
     assert config.training.epochs == 9  # the last one holds
     assert config.name == "my model = best"
-    assert config.training.batches.kind == "windows"
+    assert config.training.batches.kind == "sliding"
     assert config.controller.hidden == 12
     assert [group.kind for group in config.features.output] == ["shape"]
     assert config.background == UnigramConfig(kind="unigram", smoothing=0.5)

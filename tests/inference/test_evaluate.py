@@ -19,8 +19,8 @@ from llrnn import (
     LLRNN,
     Corpus,
     Lexicon,
+    Sliding,
     Vocabulary,
-    Windows,
     cli,
     contextual,
     domains,
@@ -109,7 +109,7 @@ def test_slices_by_feature(model: LLRNN) -> None:
 
 
 def test_other_batches_count_the_same_words(model: LLRNN) -> None:
-    assert evaluate(model, TEST, batching=Windows(5, 7)).words == TEST.tokens + len(TEST)
+    assert evaluate(model, TEST, batching=Sliding(5, 7)).words == TEST.tokens + len(TEST)
 
 
 def test_an_honest_model_has_no_problems() -> None:

@@ -443,7 +443,7 @@ GIVEN: dict[str, Any] = {
 }  # fmt: skip
 BATCHES = {
     "sentences": {"kind": "sentences", "words": 500},
-    "windows": {"kind": "windows", "length": 11, "rows": 40},
+    "windows": {"kind": "sliding", "length": 11, "rows": 40},
     "continuous": {"kind": "continuous", "rows": 20, "length": 13},
 }
 

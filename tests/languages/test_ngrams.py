@@ -46,7 +46,7 @@ from llrnn.languages.ngrams.table import written_out as every_ngram
 from llrnn.languages.ngrams.trie import Trie
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import Prior, SparsePrior
-from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
+from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, score
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.encoded import EncodedText, sentence_key
 from strategies import draws
@@ -739,7 +739,6 @@ BATCHINGS: dict[str, Batching] = {
     "continuous": Continuous(rows=3, length=5),
     "continuous, long": Continuous(rows=2, length=64),
     "continuous, one column": Continuous(rows=4, length=1),
-    "windows": Windows(length=4, rows=6),
     "sliding": Sliding(length=3, rows=16),
 }
 ORDER = 3

@@ -20,7 +20,7 @@ from llrnn import LLRNN, LSTM, Corpus, Vocabulary, french
 from llrnn.ground.errors import ConfigError, TrainingError, UnknownWordError
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
-from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, derived_seed, score
+from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, derived_seed, score
 from llrnn.text.corpus import Sentence, Token
 from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.training.settings import TrainingSettings
@@ -42,7 +42,7 @@ texts = st.one_of(
 ).map(text_of)
 sizes = st.integers(1, 40)
 batchings = st.one_of(
-    st.builds(Sentences, sizes), st.builds(Continuous, sizes, sizes), st.builds(Windows, sizes, sizes)
+    st.builds(Sentences, sizes), st.builds(Continuous, sizes, sizes), st.builds(Sliding, sizes, sizes)
 )
 seeds = st.one_of(st.none(), st.integers(0, 3))
 
@@ -114,16 +114,6 @@ def test_continuous_rows_go_on_from_batch_to_batch(text: EncodedText, rows: int,
 
 @given(texts, sizes, sizes)
 @QUICK
-def test_windows_have_n_words_each(text: EncodedText, length: int, rows: int) -> None:
-    plan = Windows(length, rows).plan(text)
-    assert all(len(batch.inputs) <= rows and batch.inputs.shape[1] == length for batch in plan)
-    counts = torch.cat([batch.mask.sum(1) for batch in plan])
-    assert (counts[:-1] == length).all()
-    assert [pair for batch in plan for pair in counted(batch)] == pairs_of(text)
-
-
-@given(texts, sizes, sizes)
-@QUICK
 def test_sliding_windows_predict_each_word_from_the_n_before_it(text: EncodedText, length: int, rows: int) -> None:
     stream = text.stream().tolist()
     seen = [
@@ -154,7 +144,7 @@ def test_the_order_follows_from_seed_epoch_and_position_alone(
         assert same(first[position], again[position])
 
 
-@pytest.mark.parametrize("batching", [Sentences(20), Windows(3, 4)])
+@pytest.mark.parametrize("batching", [Sentences(20), Sliding(3, 4)])
 def test_another_seed_or_epoch_is_another_order(batching: Batching) -> None:
     text = text_of([3, 5, 4, 2, 6, 3, 5, 4] * 5)
 
@@ -197,7 +187,7 @@ def order_digest() -> str:
     corpus = Corpus.from_sentences(french.sentences(60)).lowercased()
     text = EncodedText.encode(corpus, Vocabulary.from_corpus(corpus))
     digest = hashlib.sha256()
-    ways: list[Batching] = [Sentences(100), Continuous(4, 7), Windows(8, 5)]
+    ways: list[Batching] = [Sentences(100), Continuous(4, 7), Sliding(8, 5)]
     for batching in ways:
         for epoch in range(2):
             for batch in batching.plan(text, seed=3, epoch=epoch):
@@ -234,7 +224,7 @@ def test_conditions_travel_with_their_sentences() -> None:
     assert sorted(map(str, found)) == sorted(map(str, text.conditions))
 
 
-@pytest.mark.parametrize("batching", [Continuous(), Windows()])
+@pytest.mark.parametrize("batching", [Continuous(), Sliding()])
 def test_running_text_has_no_room_for_conditions(batching: Batching) -> None:
     with pytest.raises(TrainingError, match="use the batching by sentences"):
         batching.plan(text_of([2, 3], [None, {"topic": "chat"}]))
@@ -322,11 +312,10 @@ def test_scores_do_not_depend_on_the_size_of_batches_where_the_context_is_the_sa
     assert scored(Sentences(20), model, text) == pytest.approx(by_sentence, rel=1e-12)
     strip = scored(Continuous(1, 10**6), model, text)
     assert scored(Continuous(1, 3), model, text) == pytest.approx(strip, rel=1e-12)  # the state is carried
-    assert scored(Windows(n, 1), model, text) == pytest.approx(strip, rel=1e-12)
-    short = scored(Windows(3, 4), model, text)  # and here it is not
+    short = scored(Sliding(3, 4), model, text)  # and here it is not
     assert abs(short - strip) > 1e-6
     assert abs(by_sentence - strip) > 1e-6
-    assert len(score(model, text, Windows(3, 4)).log_probs) == n
+    assert len(score(model, text, Sliding(3, 4)).log_probs) == n
 
 
 def test_scoring_keeps_no_gradients() -> None:
@@ -345,10 +334,10 @@ def test_the_three_ways_by_name() -> None:
         for given in (
             {"kind": "sentences", "words": 5},
             {"kind": "continuous", "rows": 2, "length": 3},
-            {"kind": "windows", "length": 4, "rows": 6},
+            {"kind": "sliding", "length": 4, "rows": 6},
         )
     ]
-    assert made == [Sentences(5), Continuous(2, 3), Windows(4, 6)]
+    assert made == [Sentences(5), Continuous(2, 3), Sliding(4, 6)]
     assert [batching.carries_state for batching in made] == [False, True, False]
 
 
@@ -365,7 +354,7 @@ def test_zero_switches_clipping_and_patience_off() -> None:
     [
         ({"batches": {"kind": "pages"}}, "batches"),
         (
-            {"batches": {"kind": "windows", "length": 0}},
+            {"batches": {"kind": "sliding", "length": 0}},
             "batches.length: .*greater than or equal to 1, found 0",
         ),
         ({"batches": {"kind": "sentences", "rows": 3}}, "no such key"),

@@ -82,7 +82,7 @@ CASES = {
     "cross-fitted": Case(cross_fitted, {"kind": "continuous", "rows": 4, "length": 12}),
     "cross-fitted sentences": Case(cross_fitted, {"kind": "sentences", "words": 120}, {"optimizer": "rmsprop"}),
     "sliding": Case(dropping, {"kind": "sliding", "length": 4, "rows": 65}, {"patience": 1, "optimizer": "sgd"}),
-    "windows": Case(knowing, {"kind": "windows", "length": 8, "rows": 9}),
+    "windows": Case(knowing, {"kind": "sliding", "length": 8, "rows": 9}),
     "conditions": Case(conditional, {"kind": "sentences", "words": 150}, {}, told(TRAIN), told(VALID)),
     "a row at a time": Case(dropping, {"kind": "sentences", "words": 1}, {"epochs": 1}, TRAIN[:12]),
     "one strip": Case(knowing, {"kind": "continuous", "rows": 1, "length": 30}),

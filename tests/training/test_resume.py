@@ -292,7 +292,7 @@ def test_a_broken_line_in_a_log_is_named_and_its_removal_is_the_cure(tmp_path: P
         ({"learning_rate": 0.02}, r"started with learning_rate = 0.01, now it is 0.02; resume with the same settings"),
         ({"seed": 1}, "seed = 0, now it is 1"),
         ({"optimizer": "sgd"}, "optimizer = 'adamw', now it is 'sgd'"),
-        ({"batches": BATCHES["windows"]}, "batches = .*sentences.*now it is .*windows"),
+        ({"batches": BATCHES["windows"]}, "batches = .*sentences.*now it is .*sliding"),
         ({"batches": {"kind": "sentences", "words": 121}}, "batches"),
         ({"clip": None}, "clip = 5.0, now it is None"),
         ({"halve_after": 2}, "halve_after"),

@@ -36,7 +36,7 @@ WHOLE = {"kind": "sentences", "words": 10**6}  # the whole text in one batch
 BATCHES: dict[str, dict[str, Any]] = {
     "sentences": {"kind": "sentences", "words": 120},
     "continuous": {"kind": "continuous", "rows": 4, "length": 12},
-    "windows": {"kind": "windows", "length": 8, "rows": 8},
+    "windows": {"kind": "sliding", "length": 8, "rows": 8},
 }
 Weights = Mapping[str, Tensor]
 

@@ -103,8 +103,8 @@ AsTheModel = Annotated[
 Batches = Annotated[
     str,
     typer.Option(
-        help="How texts are read: sentences, each by itself; continuous, with the state carried on; windows or "
-        "sliding, from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
+        help="How texts are read: sentences, each by itself; continuous, with the state carried on; sliding, "
+        "from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
     ),
 ]
 

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from llrnn.inference.harness import language_models, spelled_by
-from llrnn.knowledge.process import Batch
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
@@ -46,6 +46,9 @@ from llrnn.text.vocabulary import Vocabulary
 
 _KEPT = "_piece_words"  # where a tokeniser keeps them: looking at 50,000 tokens takes a moment
 _AT_ONCE = 128  # rows of V numbers that are copied
+_ORDER = count()  # of cuts with one probability
+# −log p with its last token, the order, that token, what is left to spell, the state before the token
+_Cut = tuple[float, int, int, bytes, ModelState]
 
 
 class PieceWord(NamedTuple):
@@ -136,33 +139,28 @@ class PieceWords:
             PieceWords.of(lm).all_cuts(lm, lm.read("It was in New"), "York")
         """
         p, state = read_prefix(model, tuple(before), [None])
-        ids, order = model.vocabulary.symbols_of(before), count()
-        bound = float(self.log_begins(p, [0])) if self._has_boundary(ids, len(ids)) else 0.0
-        blank = "" if not ids or self._ends[ids[-1]] else " "
-        followed, found = [*self._beginnings(p, -bound, (blank + word).encode())], 0.0
-        begun = [(-log_p, next(order), x, rest, state) for log_p, x, rest in followed]
-        heapq.heapify(begun)
+        ids, found = model.vocabulary.symbols_of(before), 0.0
+        has_boundary = self._has_boundary(ids, len(ids))
+        bound = float(self.log_begins(p, [0])) if has_boundary else 0.0
+        begun = sorted(self._beginnings(p, state, -bound, (" " * has_boundary + word).encode()))
         while begun and most:
             cost, _, x, rest, state = heapq.heappop(begun)
-            p, state = model.step(state, [x])
+            (p, state), most = model.step(state, [x]), most - 1
             if not rest:
                 found += math.exp((0.0 if self._ends[x] else float(self.log_begins(p, [0]))) - cost)
-                continue
-            for log_p, x, left in self._beginnings(p, -cost, rest):
-                heapq.heappush(begun, (-log_p, next(order), x, left, state))
-            most -= 1
-        others = math.fsum(math.exp(-one[0]) for one in begun)
-        return tuple(math.log(one) if one else -math.inf for one in (found, found + others))  # type: ignore[return-value]
+            for one in self._beginnings(p, state, -cost, rest) if rest else ():
+                heapq.heappush(begun, one)
+        most_of_all = found + math.fsum(math.exp(-cost) for cost, *_ in begun)
+        return math.log(found) if found else -math.inf, math.log(most_of_all) if most_of_all else -math.inf
 
-    def _beginnings(self, p: Distribution, log_p: float, rest: bytes) -> Iterator[tuple[float, int, bytes]]:
-        """Yield what spells a beginning of `rest`, or it and a blank: log p so far, its id, what is left."""
+    def _beginnings(self, p: Distribution, state: ModelState, log_p: float, rest: bytes) -> Iterator[_Cut]:
+        """Yield the tokens that spell a beginning of `rest`, or it and white space, behind what has `log_p`."""
         tokens = token_bytes(self._vocabulary, self._bytes_as)
         cuts = [(tokens.symbol_of[rest[:n]], n) for n in range(1, len(rest) + 1) if rest[:n] in tokens.symbol_of]
-        cuts += [
-            (x, len(rest)) for one, x in tokens.beginning_with(rest) if self._ends[x] and one.split() == rest.split()
-        ]
+        longer = tokens.beginning_with(rest)
+        cuts += [(x, len(rest)) for one, x in longer if self._ends[x] and one.split() == rest.split()]
         own = p.log_probs()[0, [x for x, _ in cuts]].tolist()
-        yield from ((log_p + log, x, rest[n:]) for (x, n), log in zip(cuts, own, strict=True))
+        yield from ((-log_p - log, next(_ORDER), x, rest[n:], state) for (x, n), log in zip(cuts, own, strict=True))
 
     def _has_boundary(self, row: Sequence[int], edge: int) -> bool:
         """Return whether only some tokens begin a word at index `edge` of a text; all do at 0 and after white space."""

@@ -8,7 +8,7 @@ features tell apart: it is asked once, and the best a is found on these masses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -72,13 +72,12 @@ def fit_bias(model: LLRNN, texts: Iterable[str | CellMasses]) -> dict[str, float
     parts = [part for text in texts for part in (masses(model, text) if isinstance(text, str) else [text])]
     if not parts:
         raise ConfigError("texts to fit weights to are required, found none; give one a line")
-    data = CellMasses.joined(parts)
-    a = torch.zeros(len(model.context_names), dtype=torch.float64, device=data.target.device, requires_grad=True)
+    a = torch.zeros(len(model.context_names), dtype=torch.float64, device=model.device, requires_grad=True)
     optimizer = torch.optim.LBFGS([a], max_iter=200, line_search_fn="strong_wolfe")
 
     def closure() -> float:
         optimizer.zero_grad()
-        loss = (a * a).sum() / 2 - data.log_p(a).sum()
+        loss = torch.stack([(a * a).sum() / 2, *(-part.log_p(a).sum() for part in parts)]).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
@@ -104,16 +103,6 @@ class CellMasses:
     features: Tensor
     target: Tensor
     position: Tensor
-
-    @classmethod
-    def joined(cls, parts: Sequence[CellMasses]) -> CellMasses:
-        """Return the masses of several texts as those of one, position after position."""
-        starts = torch.tensor([0, *(len(part.target) for part in parts)]).cumsum(0).tolist()
-        position = torch.cat([part.position + start for part, start in zip(parts, starts, strict=False)])
-        log_b, features, target = (
-            torch.cat([getattr(part, name) for part in parts]) for name in ("log_b", "features", "target")
-        )
-        return cls(log_b, features, target, position)
 
     def log_p(self, a: Tensor) -> Tensor:
         """Return how much log p of each symbol grows by the weights `a` (k,): a·φ − log Z, (N,)."""

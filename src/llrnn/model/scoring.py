@@ -1,6 +1,6 @@
 """From a corpus to batches, and the log-probability of every word of a text: what validation and evaluation add up.
 
-Batches hold sentences, continuous text, fixed windows, or windows that slide along the text. Which batch comes when is
+Batches hold sentences, continuous text, or windows that slide along the text. Which batch comes when is
 a function of (seed, epoch, position) alone, so that a killed run resumes where it was, bit for bit. Every target is
 predicted exactly once in an epoch, ends of sentences included.
 """
@@ -186,28 +186,6 @@ class Continuous(Batching):
             return _pieces(stream, strips + np.arange(start, min(start + self.length, columns)))
 
         return Lazy(range(0, columns, self.length), batch)
-
-
-@dataclass(frozen=True)
-class Windows(Batching):
-    """Batches of running text that is cut into windows of `length` words, each read from a fresh state.
-
-    `rows`: how many windows are in a batch. Windows follow each other without overlap and cross ends of sentences,
-    which count as words; only what is in the window is seen.
-
-    evaluate(model, corpus, batching=Windows(length=20))
-    """
-
-    length: int = 8
-    rows: int = 128
-
-    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        stream = text.run()
-
-        def batch(group: Ints) -> Batch:
-            return _pieces(stream, group[:, None] * self.length + np.arange(self.length))
-
-        return Lazy(_groups_of(self.rows, _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)), batch)
 
 
 @dataclass(frozen=True)

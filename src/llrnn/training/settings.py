@@ -57,15 +57,6 @@ class ContinuousBatches(_Batches):
     length: int = Field(32, ge=1, description="before the gradient is cut [words]")
 
 
-class WindowBatches(_Batches):
-    """Batches of `rows` windows of `length` words of running text, each window read from a fresh state."""
-
-    makes = "Windows"
-    kind: Literal["windows"]
-    length: int = Field(8, ge=1, description="of a window [words]")
-    rows: int = Field(128, ge=1, description="windows in a batch")
-
-
 class SlidingBatches(_Batches):
     """The paper's protocol: each word is predicted from the `length` words before it, read from a fresh state."""
 
@@ -75,9 +66,7 @@ class SlidingBatches(_Batches):
     rows: int = Field(512, ge=1, description="predictions in a batch")
 
 
-AnyBatches = Annotated[
-    SentenceBatches | ContinuousBatches | WindowBatches | SlidingBatches, Field(discriminator="kind")
-]
+AnyBatches = Annotated[SentenceBatches | ContinuousBatches | SlidingBatches, Field(discriminator="kind")]
 
 
 class ExactObjective(_Kind):
@@ -144,7 +133,7 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous, windows or sliding")
+    batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous or sliding")
     objective: AnyObjective = Field(
         ExactObjective(),
         description="what a step minimises: exact, importance, which draws words, or distil, which learns from "
@@ -182,7 +171,7 @@ class TrainingSettings(BaseModel):
         if self.objective.kind == "distil" and self.batches.kind == "continuous":
             raise ValueError(
                 "objective.kind = 'distil' asks the teacher batch by batch, found batches.kind = 'continuous', whose "
-                "batches go on from each other; choose batches.kind = 'sentences', 'windows' or 'sliding'"
+                "batches go on from each other; choose batches.kind = 'sentences' or 'sliding'"
             )
         return self
 
