@@ -235,7 +235,7 @@ def cost(model: llrnn.LLRNN, data: Path, rounds: int = 3) -> dict[str, Any]:
 
 
 def sentences(lm: llrnn.LLRNN, data: Path, count: int = 1_000) -> dict[str, Any]:
-    """Processor time for sentences scored by words (own cut) and by plain tokens, in turn, the least of two rounds each."""
+    """Processor time for sentences scored by words (own cut) and by plain tokens, in turn, the least of two rounds."""
     text = " ".join(articles(data / "wikitext2" / "test.txt.gz", 3 * WORDS))
     lines = [one for one in re.split(r"(?<=[.!?]) (?=[A-Z])", text) if 5 <= len(one.split()) <= 40][:count]
     corpus = llrnn.Corpus.from_sentences([lm.read(line) for line in lines])
