@@ -17,11 +17,10 @@ from llrnn.inference.meanings import (
     SlotErrors,
     bleu,
     references_of,
-    required_values,
     slot_errors,
     sum_of_errors,
 )
-from llrnn.text.conditions import Act, parse_act
+from llrnn.text.conditions import Act, parse_act, required_values
 from llrnn.text.corpus import Corpus, Sentence, Token
 from llrnn_lab.studies.nlg_data import NEW_SLOTS, all_words, name_endings, read_rnnlg, unseen_values, write_parts
 from llrnn_lab.studies.nlg_scores import UNCOUNTED, announced, placeholder_errors

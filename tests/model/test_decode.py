@@ -10,11 +10,22 @@ from functools import partial
 import pytest
 import torch
 
-from helpers import sentence_log_probs, small_model, tiny_model
-from llrnn import LLRNN, Greedy, Sampling, contextual, generate
+from helpers import sentence_log_probs, shaken, small_model, tiny_model
+from llrnn import GRU, LLRNN, Greedy, Sampling, Vocabulary, contextual, features, generate
 from llrnn.ground.errors import ConfigError, UnknownWordError, ZeroMassError
-from llrnn.knowledge.backgrounds import Mask
-from llrnn.model.decode import Generated, Strategy, read_prefix
+from llrnn.knowledge.backgrounds import Mask, Static
+from llrnn.model.decode import (
+    BEAM,
+    Dictated,
+    Generated,
+    Strategy,
+    beam_search_each,
+    errors,
+    read_prefix,
+    write,
+)
+from llrnn.serve import messages
+from llrnn.text.conditions import parse_act
 from llrnn.text.vocabulary import EOS
 
 
@@ -286,3 +297,100 @@ def test_a_beam_goes_on_without_the_hypotheses_that_lead_nowhere() -> None:
 def best_first(model: LLRNN) -> str:
     """The word that a beam of one begins with."""
     return model.vocabulary.words[int(read_prefix(model, (), [None])[0].top(1)[1][0, 0])]
+
+
+# --- from conditions: nothing twice without need, nothing left out ----------------------------------------------------
+
+LISTED = ["a", "b", "c", EOS]
+
+
+def copying(log_b: list[float], loud: float = 0.0, seed: int = 0) -> LLRNN:
+    """A model over three words, by default the prior alone, that reads the values of conditions."""
+    model = LLRNN(
+        Vocabulary(LISTED),
+        output_features=features.Identity(),
+        background=Static(torch.tensor(log_b, dtype=torch.float64)),
+        contextual=[contextual.Copied()],
+        controller=GRU(4),
+    ).double()
+    shaken(model, loud, seed)
+    return model
+
+
+def goes_round(words: tuple[str, ...], values: list[tuple[str, ...]]) -> bool:
+    """Four words came before, and every value that was said by now was said by then; one-word values, for short."""
+    for end in range(5, len(words) + 1):
+        earlier = [n for n in range(4, end) if words[n - 4 : n] == words[end - 4 : end]]
+        if earlier and not any((value in words[:end]) > (value in words[: earlier[-1]]) for (value,) in values):
+            return True
+    return False
+
+
+def test_what_a_text_leaves_out_or_says_twice_is_counted() -> None:
+    act = parse_act("inform(name='la luna';food='thai or greek';near=alamo;kidsallowed=yes)")
+    assert errors(act, ["la", "luna", "near", "alamo", "has", "thai", "and", "greek", "food"]) == 0
+    assert errors(act, ["la", "luna", "near", "alamo", "has", "thai", "food"]) == 1
+    assert errors(act, ["la", "luna", "near", "alamo", "has", "thai", "thai", "and", "thai", "food"]) == 3
+    assert errors(act, ["luna", "la"]) == 4
+    assert errors({"name": "la luna and dorado"}, ["dorado", "and", "la", "luna"]) == 0
+    assert errors(None, ["la"]) == errors("a text", ["la"]) == 0
+
+
+def test_a_beam_does_not_go_round_in_circles() -> None:
+    """Where `a` is always likelier than the end, all that stops a search is that it has said `a a a a` before."""
+    model = copying([0.0, -9.0, -9.0, -1.0])
+    free = generate(model, beam=2, max_words=20)[0]  # without a condition nothing is said of facts
+    assert not free.finished or len(free.words) == 0
+    for text in beam_search_each(model, [{"name": "b"}], beam=8, max_words=20)[0]:
+        assert not goes_round(text.words, [("b",)])
+        assert text.words[-5:].count("a") < 5
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_wide_beam_is_exhaustive_search_without_circles(seed: int) -> None:
+    model, condition = copying([0.5, 0.5, 0.0, -1.0], 1.0, seed), {"name": "b", "food": "c"}
+    found = beam_search_each(model, [condition], beam=364, max_words=6)[0]
+    every = [one for n in range(6) for one in itertools.product("abc", repeat=n)]
+    scored = [(math.fsum(sentence_log_probs(model, one, condition)), one) for one in every]
+    allowed = [one for one in scored if not goes_round(one[1], [("b",), ("c",)])]
+    assert len(allowed) < len(every)
+    best = sorted(allowed, key=lambda one: -one[0])[:100]
+    by_log = sorted(found, key=lambda one: -one.log_prob)
+    assert [one.words for one in by_log[:20]] == [one for _, one in best[:20]]
+    ranked = [errors(condition, one.words) for one in found]
+    assert ranked == sorted(ranked)
+    for wrong in {*ranked}:
+        logs = [one.log_prob for one, own in zip(found, ranked, strict=True) if own == wrong]
+        assert logs == sorted(logs, reverse=True)
+
+
+def test_four_words_come_again_where_something_new_was_said_between() -> None:
+    assert goes_round(tuple("abcabca"), [("c",)])
+    assert not goes_round(tuple("aaaabaaaa"), [("b",)])
+    assert goes_round(tuple("aaaabaaaabaaaa"), [("b",)])
+    model = copying([0.0, -9.0, -0.5, -9.0])
+    (text,) = generate(model, "a a a a b a a a", beam=1, max_words=1, condition={"name": "b"})
+    assert text.words == ("a",)
+    (text,) = generate(model, "a b a a a a b a a a", beam=1, max_words=1, condition={"name": "b"})
+    assert text.words == ("c",)
+
+
+def test_a_search_that_could_only_go_round_is_cut() -> None:
+    model = copying([0.0, -math.inf, -math.inf, -math.inf])
+    (text,) = write(model, [{"name": "b"}], beam=1, max_words=20)
+    assert (text.words, text.finished) == (("a",) * 4, False)
+
+
+def test_from_conditions_texts_are_found_by_beam_search_unless_a_strategy_is_given() -> None:
+    model, condition = copying([0.5, 0.5, 0.0, -1.0], 2.0), {"name": "b", "food": "c"}
+    assert BEAM == messages.BEAM
+    assert write(model, [condition], max_words=9) == write(model, [condition], beam=BEAM, max_words=9)
+    (greedy,) = write(model, [condition], strategy=Greedy(), max_words=9)
+    assert greedy.words == generate(model, greedy=True, condition=condition, max_words=9)[0].words
+
+
+def test_a_text_can_be_dictated(model: LLRNN) -> None:
+    words = model.vocabulary.symbols[2:5]
+    (found,) = generate(model, strategy=Dictated([*model.vocabulary.ids(words), model.vocabulary.eos]))
+    assert (found.words, found.finished) == (tuple(words), True)
+    assert found.log_prob == pytest.approx(log_prob_by_hand(model, found), abs=1e-4)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import llrnn
-from llrnn import LLRNN, Corpus, Sentence, Token, cli
+from llrnn import LLRNN, Corpus, Greedy, Sentence, Token, cli
 from llrnn.ground.errors import ConfigError, CorpusError, EstimationWarning
 from llrnn.knowledge.contextual import ContextualFeature, Copied
 from llrnn.model.decode import (
@@ -59,6 +59,7 @@ output = [
 [background]
 kind = "discounted"
 primed = { cells = true }
+whole_values = {}
 [[contextual]]
 kind = "copied"
 slots = ["name", "phone", "food"]
@@ -369,7 +370,43 @@ def test_texts_for_conditions_over_http_are_those_of_the_library(model: LLRNN) -
             assert one["best"][0]["log_prob"] == pytest.approx(best[0].log_prob, abs=1e-3)
             assert one["warnings"] == []
         greedy = {"condition": given, "greedy": True, "stream": False}
-        assert client.post("/v1/generate", json=greedy).json()["text"] == str(write(model, [parse_act(texts[0])])[0])
+        expected = write(model, [parse_act(texts[0])], strategy=Greedy())[0]
+        assert client.post("/v1/generate", json=greedy).json()["text"] == str(expected)
+
+
+def test_the_same_question_has_the_same_answer_in_every_verb(capsys: Capture, folder: Path, model: LLRNN) -> None:
+    for act in ("inform(name='kiwiba lomo';food=thai)", NEW, "inform(name='a b c';phone=5551234)"):
+        (found,) = write(model, [read_condition(model, act)])
+        assert f"{found}  log p" in run(capsys, "generate", str(folder / "model"), "--condition", act)[1]
+        with client_of(create_app(Engine([Served("acts", model)]))) as client:
+            asked = {"condition": act, "stream": False}
+            done = client.post("/v1/generate", json=asked).json()
+            assert (done["text"], done["finished"]) == (str(found), True)
+            assert done["log_prob"] == pytest.approx(found.log_prob, abs=1e-3)
+            assert client.post("/v1/write", json={"conditions": [act]}).json()["texts"][0]["best"][0]["text"] == str(
+                found
+            )
+            (choice,) = client.post("/v1/completions", json={"condition": act}).json()["choices"]
+            assert (choice["text"].strip(), choice["finish_reason"]) == (str(found), "stop")
+
+
+def test_who_asks_for_another_way_over_http_gets_it(model: LLRNN) -> None:
+    act = "inform(name='kiwiba lomo';food=thai)"
+    with client_of(create_app(Engine([Served("acts", model)]))) as client:
+        drawn = [client.post("/v1/generate", json={"condition": act, "stream": False, "temperature": 3.0, "seed": n})
+                 for n in range(4)]  # fmt: skip
+        assert len({one.json()["text"] for one in drawn}) > 1
+        several = {"condition": act, "n": 4, "seed": 1, "temperature": 3.0}
+        assert len({one["text"] for one in client.post("/v1/completions", json=several).json()["choices"]}) > 1
+        refused = client.post("/v1/generate", json={"condition": act, "beam": 3, "seed": 1})
+        assert refused.status_code == 409
+        assert "found seed beside it" in refused.json()["message"]
+        wide = client.post("/v1/generate", json={"prefix": "call", "condition": act, "beam": 3, "stream": False}).json()
+        assert wide["text"] == str(write(model, [parse_act(act)], beam=3, prefix="call")[0])
+        less = {"changes": [{"feature": "Copied:food", "offset": -50}], "condition": act, "stream": False}
+        assert (
+            "thai" not in client.post("/v1/generate", json=less).json()["text"]
+        )  # weights are changed in a search too
 
 
 @pytest.mark.parametrize(

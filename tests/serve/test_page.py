@@ -23,7 +23,7 @@ from llrnn.serve import app
 from llrnn.serve.app import create_app
 from llrnn.serve.engine import Engine
 from llrnn.serve.served import Served
-from page_models import ACT, BAIT, EXPERT, HOSTILE, listed, served_models
+from page_models import ACT, BAIT, EXPERT, HOSTILE, listed, served_models, waiter
 from web_client import Address, running
 
 PREFIX = "la maison est"
@@ -498,7 +498,7 @@ def test_two_models_side_by_side(page: Page) -> None:
 
 
 def test_a_condition_and_words_that_are_not_listed(page: Page) -> None:
-    page.open(model="waiter", prefix="la")
+    page.open(model="waiter", prefix="la", condition="")
     assert "writes from a condition" in page.browser.one(".panel .message").text
     page.browser.type("#condition", ACT)
     asked = {"model": "waiter", "prefix": "la", "condition": ACT}
@@ -539,8 +539,46 @@ def test_a_cell_opens_to_show_strings_drawn_from_it(page: Page) -> None:
     assert not page.browser.one(f'.bar[data-key="cell:{cell}"]').find_elements("css selector", ".strings:not([hidden])")
 
 
+TELLING = "inform(name='la luna';food=thai)"
+
+
+def test_a_model_of_conditions_opens_with_a_text_whose_slots_can_be_ticked(window: Browser) -> None:
+    model = waiter()
+    model.provenance["example"] = TELLING
+    with running(create_app(Engine([Served("waiter", model)]))) as address:
+        page = Page(window, address)
+        page.open()
+
+        def shows(condition: str) -> None:
+            asked = address.ask("POST", "/v1/write", {"conditions": [condition], "max_words": 40})
+            (best,) = asked.json["texts"][0]["best"]
+            wanted = [*best["words"], *["end"] * best["finished"]]
+            page.browser.until(
+                lambda: (
+                    [one.lower() for one in page.browser.texts("#cards .card .word")][: len(best["words"])]
+                    == wanted[: len(best["words"])]
+                    or None
+                ),
+                f"{wanted}",
+            )
+
+        assert page.browser.one("#condition").get_attribute("value") == TELLING
+        assert page.browser.text("#how-now").startswith("beam search")
+        shows(TELLING)
+        assert [text.strip() for text in page.browser.texts("#slots label")] == ["name='la luna'", "food=thai"]
+        page.browser.click("#slots [data-slot='1']")
+        shows("inform(name='la luna')")
+        assert page.browser.one("#condition").get_attribute("value") == "inform(name='la luna')"
+        page.browser.click("#slots [data-slot='1']")
+        shows(TELLING)
+        assert len(page.browser.all("#slots label")) == 2
+        page.browser.type("#condition", '{"act": "inform"')  # half typed: nothing to tick
+        page.browser.until(lambda: not page.browser.all("#slots label") or None, "no slots")
+        window.complaints()
+
+
 def test_an_empty_condition_has_names_and_an_example(page: Page) -> None:
-    page.open(model="waiter", prefix="la")
+    page.open(model="waiter", prefix="la", condition="")
     assert "writes from a condition" in page.browser.one(".panel .message").text
     assert page.browser.text("#condition-hint").strip() == "Acts: inform. Slots: food, name."
     example = page.browser.one("#condition").get_attribute("placeholder") or ""

@@ -143,9 +143,14 @@ def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
     "--seed does nothing with --greedy; leave it out".
     """
     for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if was_given(context, name):
             raise ConfigError(f"--{name.replace('_', '-')} does nothing {reason}; leave it out")
+
+
+def was_given(context: typer.Context, name: str) -> bool:
+    """Return whether an option was given on the command line; `name`: of its Python parameter (`max_words`)."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def oov_policy(given: str | None) -> Oov | None:

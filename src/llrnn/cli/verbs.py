@@ -152,7 +152,10 @@ def generate_verb(
     prefix: Annotated[str, typer.Option(help="The words to go on from, separated by spaces.")] = "",
     count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the most probable word.")] = False,
-    beam: Annotated[int | None, typer.Option(min=1, help="Beam search of this width.")] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, help="Beam search of this width; from conditions of 5, if nothing else is said."),
+    ] = None,
     temperature: Annotated[float, typer.Option(help="Below 1 cooler, above 1 hotter.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Sample from the k most probable words.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample from the smallest set of this mass.")] = None,
@@ -166,7 +169,7 @@ def generate_verb(
     device: options.Device = "cpu",
     as_json: options.AsJson = False,
 ) -> None:
-    """Write text: sampling, greedy or beam search.
+    """Write text: sampling, greedy or beam search. From a condition it is beam search, unless another way is asked for.
 
     Prints each text with its log-probability. With --conditions it writes one text for each line of a file, and goes on
     after a line that fails; it exits with 2 where any failed, or where options contradict each other.
@@ -180,6 +183,11 @@ def generate_verb(
 
     from llrnn.model import decode
 
+    drawing = ("greedy", "beam", "temperature", "top_k", "top_p", "seed")
+    if (condition is not None or conditions is not None) and not any(
+        options.was_given(context, one) for one in drawing
+    ):
+        beam = max(decode.BEAM, count)
     strategy = _strategy(greedy, beam, llrnn.Sampling(temperature, top_k, top_p))
     if beam is not None:
         options.refuse_idle(context, "with --beam, which draws nothing", "seed")
@@ -198,7 +206,12 @@ def generate_verb(
     generator = torch.Generator(loaded.device).manual_seed(seed)
     if conditions is not None:
         each = partial(
-            decode.write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator
+            decode.write,
+            beam=beam,
+            strategy=strategy if beam is None else None,
+            prefix=prefix,
+            max_words=max_words,
+            generator=generator,
         )
         outcomes = options.write_each_line(loaded, conditions, partial(each, loaded))
         asked.note_cut([one.found for one in outcomes if one.found is not None])

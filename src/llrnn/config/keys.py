@@ -492,6 +492,21 @@ class PrimedConfig(Strict):
         return llrnn.backgrounds.Primed.fitted(base, train, context.vocabulary, slots=slots, cells=self.cells)
 
 
+class WholeValuesConfig(Strict):
+    """Forbids to break off a value of the condition: who says its first words has to go on, unless they are ordinary.
+
+    The condition is the input that a text is generated from. No text of train and valid is forbidden by it.
+    """
+
+    support: float = Field(
+        0.9, gt=0, le=1, description="a word is ordinary if a smaller share of its occurrences is in values"
+    )
+
+    def around(self, base: llrnn.backgrounds.Background, context: Context) -> llrnn.backgrounds.Background:
+        texts = [context.words[part] for part in ("train", "valid") if part in context.words]
+        return base * llrnn.backgrounds.WholeValues.fitted(*texts, support=self.support)
+
+
 class RecentConfig(Strict):
     """Makes words likelier that came before in a running text; how much is learnt, unless `weight` fixes it.
 
@@ -553,11 +568,12 @@ class DictionaryConfig(Strict):
 class BackgroundConfig(Strict):
     """The background, the prior b(K, x): how likely words are before the network reweights them; keys of all kinds.
 
-    They are mixed into the prior of the chosen kind (`recent`), change it (`primed`), or multiply it (`grammar`,
-    `dictionary`).
+    They are mixed into the prior of the chosen kind (`recent`), change it (`primed`), or multiply it (`whole_values`,
+    `grammar`, `dictionary`).
     """
 
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
+    whole_values: WholeValuesConfig | None = Field(None, description="values of the condition that are not broken off")
     recent: Annotated[RecentConfig | None, BeforeValidator(lambda given: None if given == "none" else given)] = Field(
         None, description="words come again: train is a running text; none switches it off"
     )

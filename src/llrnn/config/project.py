@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.built import BuiltCorpus
-from llrnn.text.conditions import Conditions, numbers_of
+from llrnn.text.conditions import Conditions, numbers_of, said_values, values_of
 from llrnn.text.corpus import Corpus, FoundSlots, delexicalise, format_of
 from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
@@ -71,6 +72,7 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         "lexicon.values": bool(config.lexicon.values),
         "lexicon.columns": bool(config.lexicon.columns),
         "background.primed": config.background.primed is not None,
+        "background.whole_values": config.background.whole_values is not None,
         "background.recent": config.background.recent is not None,
         "the background of n-grams": _counts_any(config.background, built),
         "an expert of n-grams": any(_counts_any(one, built) for one in [*config.contextual, *config.mixed]),
@@ -198,6 +200,8 @@ class Project:
             seed=config.training.seed,
         )
         model.provenance = {"config": config.model_dump(mode="json")}
+        if condition is not None and condition.reading == "slots":
+            model.provenance["example"] = _telling(self.corpora.get("valid", self.corpora["train"]))
         if self.tokeniser is not None:
             model.provenance["tokeniser"] = self.tokeniser.saved()
         self._require_numbers(model)
@@ -527,11 +531,27 @@ def _features(config: Config, context: Context) -> tuple[Features, Features | No
     return output, given
 
 
+_TELLING = 6  # values of the condition that a page begins with
+
+
+def _telling(corpus: Corpus) -> str:
+    """Return the condition of a corpus that shows best what a model writes from: as text, with most values, 6 at most.
+
+    Of several the first whose sentence says all values as they are given, as far as there is one.
+    """
+    every = [([value.words for value in values_of(one.condition)], one) for one in corpus]
+    given = [(values, one) for values, one in every if len(values) <= _TELLING] or every
+    said = [(values, one) for values, one in given if len(said_values(values, one.words)) == len(values)]
+    best = max(said or given, key=lambda pair: len(pair[0]))[1].condition
+    return json.dumps(best, ensure_ascii=False) if isinstance(best, Mapping) else str(best)
+
+
 def _background(given: keys.AnyBackground, context: Context) -> Background:
     """Return the prior b(K, x) that a configuration's table `given` describes.
 
-    The prior of the table's kind is made first; then `recent`, `primed`, `grammar` and `dictionary`, as far as the
-    table has them, are put around it in this order. `context`: what it is made from.
+    The prior of the table's kind is made first; then `recent`, `primed`, `whole_values`, `grammar` and `dictionary`,
+    as far as the table has them, are put around it in this order. `context`: what it is made from.
     """
-    around = (one for one in (given.recent, given.primed, given.grammar, given.dictionary) if one is not None)
-    return reduce(lambda base, one: one.around(base, context), around, given.make(context))
+    around = (given.recent, given.primed, given.whole_values, given.grammar, given.dictionary)
+    factors = (one for one in around if one is not None)
+    return reduce(lambda base, one: one.around(base, context), factors, given.make(context))

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from llrnn.ground.errors import CorpusError, MissingExtraError
 from llrnn.model.decode import write
 from llrnn.model.network import LLRNN
-from llrnn.text.conditions import NOT_SAID, fields_of, values_of
+from llrnn.text.conditions import NOT_SAID, fields_of, required_values
 from llrnn.text.corpus import Corpus, find_values
 
 # references may say a value that their act does not have, before it counts as an ordinary word; set when the references
@@ -152,21 +152,6 @@ class Inventory:
             for end in range(begin + 1, min(begin + longest, len(words)) + 1):
                 if (found := tuple(words[begin:end])) in self.slots:
                     yield found
-
-
-def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[str, Words]]:
-    """Return (slot, words) for every value of a condition that its sentence has to say, such as ("food", ("thai",)).
-
-    `act`: the condition that the sentence is generated from, a dialogue act or a record. `x or y` is two values, and
-    so is `x and y` in the slot `name`. Left out are slots in `uncounted`, and the values yes, no, true, false, none,
-    dontcare and ?, which need not be said.
-    """
-    return [
-        (slot, tuple(part.split()))
-        for slot, words in values_of(act)
-        if slot not in uncounted
-        for part in (" ".join(words).split(" and ") if slot == "name" else [" ".join(words)])
-    ]
 
 
 def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> SlotErrors:

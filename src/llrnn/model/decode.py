@@ -18,6 +18,7 @@ import difflib
 import json
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
@@ -32,14 +33,17 @@ from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import require_numbers
+from llrnn.layer.weights import WeightChange
 from llrnn.model.controllers import Encoder, Silent, evaluating
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
-from llrnn.text.conditions import Conditions, act_of, map_texts, parse_act
-from llrnn.text.corpus import relexicalise
+from llrnn.text.conditions import Conditions, act_of, map_texts, parse_act, required_values, said_values, values_of
+from llrnn.text.corpus import find_values, relexicalise
 from llrnn.text.units import decode
 
+BEAM = 5  # hypotheses, where a text is written from a condition and nobody says how
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
+_LOOP = 4  # so many words are not said twice in a search, unless a value of the condition became said in between
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
 
 
@@ -89,6 +93,19 @@ class Greedy(Strategy):
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
         words: list[int] = distribution.top(1)[1][:, 0].tolist()
         return words
+
+
+class Dictated(Strategy):
+    """The decoding strategy of one text that was found already: its symbols, one after the other.
+
+    Dictated(model.vocabulary.symbols_of(["le", "chat"]))
+    """
+
+    def __init__(self, symbols: Iterable[int]) -> None:
+        self._symbols = iter(symbols)
+
+    def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
+        return [next(self._symbols)]
 
 
 @dataclass(frozen=True)
@@ -244,7 +261,7 @@ def _drawn(
 
 
 def beam_search_each(
-    model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
+    model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = BEAM, max_words: int = 60
 ) -> list[list[Generated]]:
     """Return for each condition the texts found by a beam search: a list of at most `beam` `Generated`, best first.
 
@@ -268,13 +285,18 @@ class Search:
 
     `found()` is a list of `Generated`. The states of its hypotheses are the `rows` (a list of indices) of `state`, a
     `ModelState` that all searches which took the last step together share. `prefix`: the words that the text begins
-    with; `fed`: the id of the symbol to feed first, the last of the prefix or EOS; `width`: the number of hypotheses;
-    `max_words`: after how many words a text is cut.
+    with; `given`: EOS and the ids of their symbols; `width`: the number of hypotheses; `max_words`: after how many
+    words a text is cut; `condition`: the input that the text is written from, or None. Where it has slots, no text goes
+    round in a circle, and those with the fewest `errors` come first.
     """
 
-    def __init__(self, model: LLRNN, prefix: tuple[str, ...], fed: int, width: int, max_words: int) -> None:
+    def __init__(
+        self, model: LLRNN, prefix: tuple[str, ...], given: list[int], width: int, max_words: int, condition: object
+    ) -> None:
         self.model, self.prefix, self.max_words, self.width = model, prefix, max_words, width
-        self._fed, self._steps, self._ended = fed, 0, False
+        self.condition, self._given, self._steps, self._ended = condition, given, 0, False
+        self.change: WeightChange | None = None  # of the weights, at every step
+        self._values = _listed_values(model, condition)
         self._going: list[tuple[float, list[int]]] = [(0.0, [])]  # log p and words of those that go on, best first
         self._done: list[tuple[float, list[int]]] = []  # and of those that have ended
         self.state, self.rows = ModelState((), ()), [0]
@@ -289,7 +311,7 @@ class Search:
 
         Before the first step it is the last symbol of the prefix, or EOS without a prefix.
         """
-        return [found[-1] if found else self._fed for _, found in self._going]
+        return [found[-1] if found else self._given[-1] for _, found in self._going]
 
     def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
         """Drop hypotheses after which no word is possible; return True if all could stay, so that `grow` may be called.
@@ -328,6 +350,11 @@ class Search:
             for log_word, word in list(zip(log_p[row], words[row], strict=True))[: self.width + 1]
             if log_word > float("-inf")
         ]
+        grown = [entry for entry in grown if not self._has_looped(entry[2])]
+        self._steps += 1
+        if not grown:  # all would go round in a circle: what was found so far is cut
+            self._ended = True
+            return
         grown = sorted(grown, key=lambda entry: (-entry[0], entry[2]))[: 2 * self.width]
         eos = self.model.vocabulary.eos
         ended = [(log, found) for log, _, found in grown if found[-1] == eos]
@@ -338,45 +365,90 @@ class Search:
         full = len(self._done) == self.width
         self._ended = not kept or (full and self._done[-1][0] >= kept[0][0])
         self.rows, self.state = [] if self._ended else [start + row for _, row, _ in kept], state
-        self._steps += 1
+
+    def _has_looped(self, words: list[int]) -> bool:
+        """Return whether a hypothesis ends with four words that it had before, and said nothing new in between.
+
+        What is new is a value of the condition (the input of the text) that was not said before. False without values.
+        """
+        if not self._values:
+            return False
+        text = tuple(self._given[1:] + words)
+        ends = (n for n in range(len(text) - 1, _LOOP - 1, -1) if text[n - _LOOP : n] == text[-_LOOP:])
+        before = next(ends, None)
+        return before is not None and said_values(self._values, text) == said_values(self._values, text[:before])
 
     def found(self) -> list[Generated]:
         """Return the best texts, a list of at most `width` `Generated`, best first.
 
-        They are those that ended by themselves or, where none did, those cut at `max_words`. Raises the LLRNNError of a
-        search in which nothing was possible.
+        They are those that ended by themselves or, where none did, those cut at `max_words`; of a condition (input)
+        with slots, those with fewer `errors` before others. Raises the LLRNNError of a search in which nothing was
+        possible.
         """
         if self.error is not None:
             raise self.error
         best = (self._done or self._going)[: self.width]
-        return [_finish(self.model, self.prefix, words, log, None) for log, words in best]
+        texts = [_finish(self.model, self.prefix, words, log, None) for log, words in best]
+        said = [spoken(self.model, one, self.condition) for one in texts]
+        wrong = [errors(self.condition, (*one.prefix, *one.words)) for one in said]
+        return [texts[place] for place in sorted(range(len(texts)), key=wrong.__getitem__)]  # stable: likelier first
+
+
+def errors(condition: object, words: Sequence[str]) -> float:
+    """Return how many values of a condition a text leaves out, or says more often than the condition has them.
+
+    The condition is the input of the text; 0 where it has no slots. Of the texts of a beam search, those with the
+    fewest come first.
+
+        errors(parse_act("inform(name=alamo;food=thai)"), "alamo is a nice alamo".split())     # 2
+    """
+    wanted = Counter(words for _, words in required_values(condition))
+    found = Counter(find_values(words, wanted).values())
+    return sum(1 for value in wanted if not find_values(words, [value])) + (found - wanted).total()
+
+
+def _listed_values(model: LLRNN, condition: object) -> list[tuple[int, ...]]:
+    """Return the slot values of a condition (input of a text) as symbol ids; [] where symbols are parts of words.
+
+    Values with words that the vocabulary does not list are left out.
+    """
+    known = model.vocabulary
+    if known.units is not None:
+        return []
+    values = (words for _, words in values_of(condition) if all(word in known for word in words))
+    return [tuple(map(known.id, words)) for words in values]
 
 
 def begin_searches(
-    model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
+    model: LLRNN,
+    conditions: Sequence[object],
+    prefix: tuple[str, ...] = (),
+    beam: int = BEAM,
+    max_words: int = 60,
+    change: WeightChange | None = None,
 ) -> list[Search]:
     """Return a beam search for each condition, ready for `advance_searches`; all but the last symbol is read.
 
     The last symbol is that of the prefix, or EOS without one; the first step of the search reads it.
 
     A condition is the input that a text is written from, None for a model without. `prefix`: the words that all texts
-    begin with; `max_words`: after how many further words a text is cut. Raises ConfigError unless `beam`, the number of
-    hypotheses, is 1 to 500.
+    begin with; `max_words`: after how many further words a text is cut; `change`: of the feature weights, None for
+    none. Raises ConfigError unless `beam`, the number of hypotheses, is 1 to 500.
     """
     if not 1 <= beam <= WIDEST_BEAM:
         raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {beam}; choose another width")
-    *before, last = model.vocabulary.eos, *model.vocabulary.symbols_of(prefix, place="prefix")
+    given = [model.vocabulary.eos, *model.vocabulary.symbols_of(prefix, place="prefix")]
     state = model.start(conditions)
-    for word in before:
-        _, state = model.step(state, [word] * len(conditions))
-    searches = [Search(model, prefix, last, beam, max_words) for _ in conditions]
+    for word in given[:-1]:
+        _, state = model.step(state, [word] * len(conditions), change=change)
+    searches = [Search(model, prefix, given, beam, max_words, condition) for condition in conditions]
     for row, search in enumerate(searches):
-        search.state, search.rows = state, [row]
+        search.state, search.rows, search.change = state, [row], change
     return searches
 
 
 def advance_searches(searches: Sequence[Search]) -> bool:
-    """Run one step of the network for all unfinished searches of one model; return False if all have ended.
+    """Run one step for all unfinished searches of one model and change of weights; return False if all have ended.
 
     Searches may have been begun at different times. In the step each hypothesis that cannot go on is dropped, and each
     other is extended.
@@ -384,7 +456,8 @@ def advance_searches(searches: Sequence[Search]) -> bool:
     going = _by_state(search for search in searches if not search.has_ended)
     if not going:
         return False
-    distribution, after = going[0].model.step(_joined(going), [word for search in going for word in search.words()])
+    words = [word for search in going for word in search.words()]
+    distribution, after = going[0].model.step(_joined(going), words, change=going[0].change)
     require_numbers(distribution.log_z)
     own = [slice(*ends) for ends in pairwise([0, *accumulate(len(search.rows) for search in going)])]
     alive: list[bool] = (distribution.log_z > float("-inf")).tolist()
@@ -392,9 +465,9 @@ def advance_searches(searches: Sequence[Search]) -> bool:
     if not all(checked):
         return advance_searches(searches)  # without what came to its end
     widest = max(search.width for search in going)
-    log_p, words = (part.tolist() for part in distribution.top(widest + 1))
+    log_p, best = (part.tolist() for part in distribution.top(widest + 1))
     for search, at in zip(going, own, strict=True):
-        search.grow(log_p[at], words[at], after, at.start)
+        search.grow(log_p[at], best[at], after, at.start)
     return True
 
 
@@ -595,18 +668,19 @@ def write(
 ) -> list[Generated]:
     """Return a text for each condition (the input that it is written from), by beam search or a decoding strategy.
 
-    `conditions`: as `read_condition` returns them; `beam`: how many hypotheses; `strategy`: without a beam, greedy by
-    default; `prefix`: how every text begins; `max_words`: after how many further words it is cut; `generator`: what the
-    strategy draws from. Unknown words of conditions are added to the vocabulary for the call, and placeholders of
-    delexicalised models replaced. Raises ConfigError where a condition is missing, or the model ignores it.
+    `conditions`: as `read_condition` returns them; `beam`: how many hypotheses, 5 by default; `strategy`: how words are
+    chosen, in place of a beam search; `prefix`: how every text begins; `max_words`: after how many further words it is
+    cut; `generator`: what the strategy draws from. Unknown words of conditions are added to the vocabulary for the
+    call, and placeholders of delexicalised models replaced. Raises ConfigError where a condition is missing, or the
+    model ignores it.
 
         write(model, [read_condition(model, "inform(name='trattoria contadina')")], beam=5)[0]
     """
     for condition in conditions:
         check_condition(model, condition)
     ready = prepared(model, conditions)
-    chosen: dict[str, Any] = {"strategy": strategy or Greedy(), "generator": generator}
-    chosen = chosen if beam is None else {"beam": beam}
+    chosen: dict[str, Any] = {"strategy": strategy, "generator": generator}
+    chosen = chosen if strategy is not None and beam is None else {"beam": beam or BEAM}
     found = generate(ready, prefix, conditions=conditions, max_words=max_words, **chosen)
     return [spoken(model, one, condition) for one, condition in zip(found, conditions, strict=True)]
 

@@ -98,12 +98,14 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
             lookup = _lookup_cost(served, request, [request.condition])
             words = [_words(served, prompt, "prefix_words", "prompt") for prompt in request.prompts]
             read = request.n * _words_cost(request, words)
-            return Cost(read + lookup, STEP_COST * request.max_tokens * request.n * len(request.prompts))
+            step = STEP_COST + HYPOTHESIS_COST * messages.BEAM * request.is_searched
+            return Cost(read + lookup, step * request.most * request.n * len(request.prompts))
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
             return Cost(begin, max(0.0, most("work") - begin))
         case messages.GenerateRequest():
-            return Cost(_query_cost(served, request), STEP_COST * request.max_words)
+            step = STEP_COST + HYPOTHESIS_COST * (request.width or 0)
+            return Cost(_query_cost(served, request), step * request.max_words)
         case messages.Query():
             return Cost(_query_cost(served, request))
     raise TypeError(f"{type(request).__name__} has no cost")

@@ -36,7 +36,16 @@ from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.weights import WeightChange
 from llrnn.model.completion import Completions, NextUnits, NextWords, split_letters
-from llrnn.model.decode import Generated, Search, Strategy, advance_searches, begin_searches, chosen_strategy, spoken
+from llrnn.model.decode import (
+    Dictated,
+    Generated,
+    Search,
+    Strategy,
+    advance_searches,
+    begin_searches,
+    chosen_strategy,
+    spoken,
+)
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
@@ -598,16 +607,46 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
 class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
     """A question for the first word of a continuation of a prefix; its answer is a `Text`, which `step` continues.
 
-    Made of a served model and a `messages.GenerateRequest`, whose seed and options choose the words.
+    Made of a served model and (a `messages.GenerateRequest`, symbols): its seed and options choose the words, or they
+    are these symbols, where not None.
     """
+
+    def __init__(self, served: Served, asked: tuple[messages.GenerateRequest, Sequence[int] | None]) -> None:
+        request, self._dictated = asked
+        super().__init__(served, request)
 
     def after(self, p: Distribution, state: ModelState) -> Any:
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
         given = self.request.model_dump(include={"greedy", "temperature", "top_k", "top_p"})
-        strategy = chosen_strategy(**given)
+        strategy = chosen_strategy(**given) if self._dictated is None else Dictated(self._dictated)
         text = Text(self.model, self.asked, strategy, generator, state)
         text = replace(text, alternatives=self.request.alternatives, warnings=self.warnings)
         return chosen([text], p, state)[0]
+
+
+class SearchQuestion(Question[messages.GenerateRequest]):
+    """A question for the best continuation of a prefix by beam search, made of a served model and its request.
+
+    Searches after one prefix, with equal widths and lengths and without changes of weights, begin in one batch.
+    """
+
+    def __init__(self, served: Served, request: messages.GenerateRequest) -> None:
+        super().__init__(served, request)
+        alone = None if self.asked.steering is None else id(self)
+        self.batch_key = request.width, request.max_words, self.asked.words, alone
+
+    @staticmethod
+    def answer(questions: Sequence[SearchQuestion]) -> list[Any]:
+        """Begin the searches of these questions in one batch; return a `PendingText` for each."""
+        one, conditions = questions[0], [question.condition for question in questions]
+        width, most, change = one.request.width, one.request.max_words, changes([one.asked.steering])
+        begun = begin_searches(one.model, conditions, one.asked.words, width or 1, most, change)
+        return [PendingText(question, search) for question, search in zip(questions, begun, strict=True)]
+
+    def told(self, found: Sequence[Generated]) -> Answer:
+        """Return {"symbols": those of the first text found, with the end of the sentence if it ended}."""
+        end = [self.model.vocabulary.eos] * found[0].finished
+        return {"symbols": [*self.model.vocabulary.symbols_of(found[0].words), *end]}
 
 
 class WriteQuestion:
@@ -633,15 +672,27 @@ class WriteQuestion:
         begun = begin_searches(model, [one.condition for one in questions], (), width, most)
         return [PendingText(question, search) for question, search in zip(questions, begun, strict=True)]
 
+    def told(self, found: Sequence[Generated]) -> Answer:
+        """Return {"best": the texts found, best first, as many as asked for; "warnings": about the condition}.
+
+        The condition is the input of the texts. A text is a dict with text, words, log_prob and finished.
+        """
+        said = [spoken(self.model, one, self.condition) for one in found[: self.request.count]]
+        texts = [
+            {"text": str(one), "words": [*one.words], "log_prob": one.log_prob, "finished": one.finished}
+            for one in said
+        ]
+        return {"best": texts, "warnings": list(self.warnings)}
+
 
 @dataclass(frozen=True, eq=False)
 class PendingText:
     """The beam search of texts for one condition (input), not ended yet, with the question that it answers.
 
-    `question`: the `WriteQuestion`; `search`: the state of the search. Lists of them are continued by `search_on`.
+    `question`: what asks for it; `search`: the state of the search. Lists of them are continued by `search_on`.
     """
 
-    question: WriteQuestion
+    question: WriteQuestion | SearchQuestion
     search: Search
 
     @property
@@ -650,17 +701,8 @@ class PendingText:
         return HYPOTHESIS_COST * len(self.search.rows)
 
     def answer(self) -> Answer:
-        """Return {"best": the texts found so far, best first, as many as asked for; "warnings": about the condition}.
-
-        The condition is the input of the texts. A text is a dict with text, words, log_prob and finished.
-        """
-        asked = self.question
-        said = [spoken(asked.model, one, asked.condition) for one in self.search.found()[: asked.request.count]]
-        texts = [
-            {"text": str(one), "words": [*one.words], "log_prob": one.log_prob, "finished": one.finished}
-            for one in said
-        ]
-        return {"best": texts, "warnings": list(asked.warnings)}
+        """Return what the question makes of the texts found so far, best first."""
+        return self.question.told(self.search.found())
 
 
 @torch.no_grad()
@@ -928,13 +970,21 @@ class Engine:
         `place`: index of the condition in the request; `begin`: cost of reading it. Other requests have their turn
         after each step, or share it. A `Refused` has the index of the condition in its message.
         """
-        batcher, run = self._batchers[served.name], partial(answered, WriteQuestion, served)
         try:
-            found: Any = await batcher.submit(WriteQuestion, run, (request, request.conditions[place]), begin)
-            while isinstance(found, PendingText):
-                found = await batcher.submit(("search", id(found.search.model)), search_on, found, found.cost)
+            return await self._searched(served, WriteQuestion, (request, request.conditions[place]), begin)
         except Refused as one:
             raise Refused(one.status, one.code, f"conditions.{place}: {one.message}") from None
+
+    async def _searched(self, served: Served, kind: type, asked: object, begin: float) -> Answer:
+        """Run the beam search that `kind(served, asked)` begins to its end; return {"best", "warnings"} as `_written`.
+
+        `kind`: `WriteQuestion` or `SearchQuestion`; `begin`: cost of reading what is asked.
+        """
+        batcher = self._batchers[served.name]
+        found: Any = await batcher.submit(kind, partial(answered, kind, served), asked, begin)
+        while isinstance(found, PendingText):
+            key = "search", id(found.search.model), id(found.search.change)
+            found = await batcher.submit(key, search_on, found, found.cost)
         answer: Answer = found
         return answer
 
@@ -963,18 +1013,22 @@ class Engine:
         self, served: Served, request: messages.GenerateRequest, cost: float
     ) -> AsyncGenerator[tuple[str, Answer]]:
         batcher, run = self._batchers[served.name], partial(answered, GenerateQuestion, served)
-        text: Any = await batcher.submit(GenerateQuestion, run, request, cost)
+        symbols, most = None, request.max_words
+        if request.width is not None:
+            symbols = (await self._searched(served, SearchQuestion, request, cost))["symbols"]
+            most = min(most, len(symbols))
+        text: Any = await batcher.submit(GenerateQuestion, run, (request, symbols), cost)
         rng = np.random.default_rng(request.seed)  # for the spelling of cells
         words: list[str] = []
         log_prob = 0.0
-        while not text.has_ended and len(words) < request.max_words:
+        while not text.has_ended and len(words) < most:
             event = text.written(len(words), rng)
             words.append(event["word"])
             event["piece"] = text.model.piece((*text.asked.words, *words))
             event["written"] = text.model.written([event["word"]])
             log_prob += event["log_p"]
             yield "word", event
-            if len(words) < request.max_words:
+            if len(words) < most:
                 text = await batcher.submit(("step", id(text.model)), step, text, STEP_COST)
         log_prob += text.log_p if text.has_ended else 0.0
         found = Generated(text.asked.words, tuple(words), log_prob, text.has_ended)

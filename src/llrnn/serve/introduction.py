@@ -224,7 +224,8 @@ def lists(model: LLRNN) -> dict[str, dict[str, float]]:
 def condition_hint(model: LLRNN) -> dict[str, Any]:
     """Return what conditions (inputs that texts are generated from) of a model look like: {"acts", "slots", "example"}.
 
-    `acts` and `slots` are lists of names known from training, `example` a condition as text, "" where none is known.
+    `acts` and `slots` are lists of names known from training, `example` a condition as text: one of the texts of
+    training, if the model says which (`Project.model`), else one of a few values; "" where none is known.
     """
     fields = next((one.fields for one in model.contextual_inputs if isinstance(one, ConditionNumbers)), None)
     if fields is not None:
@@ -238,7 +239,8 @@ def condition_hint(model: LLRNN) -> dict[str, Any]:
     slots = sorted({*named, *(name.partition("=")[0] for name in names if "=" in name), *pointed})
     values = {slot: encoder.known_values(slot)[:1] for slot in slots} if isinstance(encoder, Encoder) else {}
     given = [Slot(slot, value[0]) for slot, value in values.items() if value][:_SLOTS]
-    return {"acts": acts, "slots": slots, "example": _condition(model, acts, given)}
+    told = model.provenance.get("example") or _condition(model, acts, given)
+    return {"acts": acts, "slots": slots, "example": told}
 
 
 def _condition(model: LLRNN, acts: Sequence[str], slots: Sequence[Slot]) -> str:

@@ -333,10 +333,17 @@ class InfluenceRequest(Query):
     feature: Annotated[Name, Field(description="the name of a feature")]
 
 
+BEAM = 5  # hypotheses, where a text is written from a condition and nobody says how
+
+
 class GenerateRequest(Query):
-    """A request to continue a prefix word by word, by sampling or greedily; options are those of `llrnn.generate`."""
+    """A request to continue a prefix word by word, drawn, greedily or by beam search, as `llrnn generate` does it.
+
+    With a condition it is a beam search of 5, unless another way is asked for.
+    """
 
     max_words: Annotated[int, *integer(1, "max_words", "stop after so many")] = 60
+    beam: Annotated[int, *integer(1, "beam", "so many hypotheses")] | None = None
     greedy: Annotated[Flag, Field(description="always the most probable word; nothing is drawn")] = False
     temperature: Annotated[Real, Field(gt=0, le=1000, description="below 1 cooler, above 1 hotter")] = 1.0
     top_k: Annotated[
@@ -347,6 +354,16 @@ class GenerateRequest(Query):
     seed: Seed = 0
     alternatives: Annotated[int, *integer(0, "alternatives", "so many of the most probable words beside each")] = 0
     stream: Annotated[Flag, Field(description="events as they come, or one JSON object")] = True
+
+    @property
+    def width(self) -> int | None:
+        """The number of hypotheses of the beam search; None where words are drawn, or chosen greedily."""
+        drawing = self.model_fields_set & {"greedy", "temperature", "top_k", "top_p", "seed"}
+        if self.beam is not None and drawing:
+            raise Refused(
+                409, "impossible", f"beam draws nothing, found {min(drawing)} beside it; leave one of them out"
+            )
+        return BEAM if self.beam is None and self.condition is not None and not drawing else self.beam
 
     def continuations(self) -> tuple[GenerateRequest, ...]:
         """Return (self,): one request for each text that is asked for, which is a single one here.
@@ -388,7 +405,7 @@ class WriteRequest(ModelChoice):
     conditions: Annotated[
         tuple[Condition, ...], _items("texts", "what is to be said"), Field(min_length=1), at_most("texts")
     ]
-    beam: Annotated[int, *integer(1, "beam", "so many hypotheses; 1 is greedy")] = 5
+    beam: Annotated[int, *integer(1, "beam", "so many hypotheses; 1 is greedy")] = BEAM
     count: Annotated[int, *integer(1, "beam", "so many texts for each condition, best first")] = 1
     max_words: Annotated[int, *integer(1, "max_words", "stop after so many")] = 60
 
@@ -468,23 +485,34 @@ class CompletionRequest(ModelQuery):
         """The stop strings as a tuple, empty where none was sent."""
         return () if self.stop is None else (self.stop,) if isinstance(self.stop, str) else self.stop
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether the texts are found by beam search: one from a condition, with no word of how to draw it."""
+        drawing = self.model_fields_set & {"temperature", "top_p", "seed"}
+        return self.condition is not None and self.n == 1 and not drawing
+
+    @property
+    def most(self) -> int:
+        """After how many words a text is cut: of a beam search 60 where nothing else is asked for."""
+        return 60 if self.is_searched and "max_tokens" not in self.model_fields_set else self.max_tokens
+
     def continuations(self) -> list[GenerateRequest]:
         """Return a request for each single text: `n` for the first prompt, then `n` for the second, and so on.
 
         The seeds of each prompt's texts are `seed`, `seed` + 1, …, or count from a random number where `seed` is None.
-        Words are chosen greedily where `temperature` is 0.
+        Words are chosen greedily where `temperature` is 0; one text from a condition, for which nothing of all this is
+        given, is found by beam search.
         """
         first = secrets.randbits(62) if self.seed is None else self.seed
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
         if self.temperature and self.top_p < 1:
             drawing["top_p"] = self.top_p
-        drawing |= {"max_words": self.max_tokens, "alternatives": self.logprobs or 0, "condition": self.condition}
-        same = {"model": self.model, "background": self.background, "changes": self.changes, "before": self.before}
-        return [
-            _Continuation(prefix=prompt, seed=(first + number) % LARGEST_SEED, stream=True, **same, **drawing)
-            for prompt in self.prompts
-            for number in range(self.n)
-        ]
+        seeds: list[dict[str, Any]] = [{"seed": (first + number) % LARGEST_SEED, **drawing} for number in range(self.n)]
+        if self.is_searched:
+            seeds = [{}]
+        same: dict[str, Any] = {"max_words": self.most, "alternatives": self.logprobs or 0, "condition": self.condition}
+        same |= {"model": self.model, "background": self.background, "changes": self.changes, "before": self.before}
+        return [_Continuation(prefix=prompt, stream=True, **same, **own) for prompt in self.prompts for own in seeds]
 
 
 class _Continuation(GenerateRequest):

@@ -345,6 +345,21 @@ def values_of(condition: object) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(value for value in found if value.words))
 
 
+def required_values(act: object, uncounted: Collection[str] = ()) -> list[Value]:
+    """Return every value of a condition that its sentence has to say, such as ("food", ("thai",)).
+
+    `act`: the condition that the sentence is generated from, a dialogue act or a record. `x or y` is two values, and
+    so is `x and y` in the slot `name`. Left out are slots in `uncounted`, and the values yes, no, true, false, none,
+    dontcare and ?, which need not be said.
+    """
+    return [
+        Value(slot, tuple(part.split()))
+        for slot, words in values_of(act)
+        if slot not in uncounted
+        for part in (" ".join(words).split(" and ") if slot == "name" else [" ".join(words)])
+    ]
+
+
 def said_values(values: Iterable[tuple[W, ...]], text: Sequence[W]) -> set[tuple[W, ...]]:
     """Return the values that occur in a text as consecutive words, outside of longer values that occur there.
 

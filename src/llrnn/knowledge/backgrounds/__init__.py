@@ -10,6 +10,7 @@ from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
 from llrnn.knowledge.backgrounds.ngram import CrossFitted, NGram
 from llrnn.knowledge.backgrounds.primed import Primed, entity_words
 from llrnn.knowledge.backgrounds.recent import Recent
+from llrnn.knowledge.backgrounds.whole import WholeValues
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.languages.ngrams.arpa import SHARING
 from llrnn.text.inflections import Inflections
@@ -17,7 +18,7 @@ from llrnn.text.inflections import Inflections
 __all__ = [
     "Automaton", "Background", "CrossFitted", "Dictionary", "Discounted", "Grammar", "HuggingFace", "Inflections",
     "Mask", "Mixture", "Model", "NGram", "Primed", "Product", "Recent", "Saved", "Static", "Uniform", "Unigram",
-    "entity_words", "register", "restore",
+    "WholeValues", "entity_words", "register", "restore",
 ]  # fmt: skip
 
 Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was saved, and its parts, restored before
@@ -46,6 +47,7 @@ _RESTORERS: dict[str, Restorer] = {
     "mixture": lambda saved, parts: _restored_mixture(saved),
     "mask": lambda saved, parts: Mask(**saved.fields),
     "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
+    "whole_values": lambda saved, parts: WholeValues(**saved.fields),
     "recent": lambda saved, parts: Recent.restored(parts[0], **saved.fields),
     "ngram": lambda saved, parts: NGram.restored(saved),
     SHARING: lambda saved, parts: NGram.restored(saved),

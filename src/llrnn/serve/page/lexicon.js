@@ -64,7 +64,7 @@ const byBlanks = (model, text) => ({
 async function reading(state, model, text) {
   const marks = [state.word, state.rival].map((word) => spelled(model, word));
   const isAsked = !wantsCondition(state, model) && [text.trim(), ...marks].some(Boolean);
-  const found = isAsked ? await readBy(model, text, marks.filter(Boolean), state.condition) : byBlanks(model, text);
+  const found = isAsked ? await readBy(model, text, marks.filter(Boolean), conditionOf(state, model)) : byBlanks(model, text);
   return { marks, ...found };
 }
 
@@ -87,17 +87,23 @@ function parted({ read, marks, unknown }, isOpen) {
 export function queryOf(state, index, model, words) {
   const { background, changes } = state.sides[index];
   const query = { model: model.name, prefix: words, background, changes };
-  if (model.conditions !== "none" && state.condition.trim()) query.condition = state.condition;
+  const condition = conditionOf(state, model);
+  if (model.conditions !== "none" && condition.trim()) query.condition = condition;
   return query;
 }
 
+/** The condition: at first the model's own example, if it needs one. */
+export const conditionOf = (state, model) =>
+  state.condition ?? (model.conditions === "required" ? model.condition.example : "");
+
 /** A model that writes from a condition has nothing to say without one. */
-export const wantsCondition = (state, model) => model.conditions === "required" && !state.condition.trim();
+export const wantsCondition = (state, model) => model.conditions === "required" && !conditionOf(state, model).trim();
 
 /** What asks for a sentence, of the one or two models on show; `sides`: what each has read. */
 export function writingOf(state, models, sides) {
-  const way = state.greedy ? { greedy: true } : { temperature: state.temperature };
   const index = models[state.writer] ? state.writer : 0;
   const query = queryOf(state, index, models[index], sides[index]?.words ?? []);
-  return { ...query, max_words: state.most, ...way, seed: state.seed, stream: true };
+  const drawn = state.greedy ? { greedy: true } : { temperature: state.temperature };
+  const way = state.beam && query.condition ? {} : { ...drawn, seed: state.seed }; // the server's own way: a beam search
+  return { ...query, max_words: state.most, ...way, stream: true };
 }

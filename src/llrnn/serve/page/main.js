@@ -3,7 +3,7 @@
 import { ApiError, debounced, get, token } from "./api.js";
 import { byId, say, set, tell } from "./dom.js";
 import { showExamples } from "./examples.js";
-import { queryOf, readings, wantsCondition, writingOf } from "./lexicon.js";
+import { conditionOf, queryOf, readings, wantsCondition, writingOf } from "./lexicon.js";
 import { Panel } from "./panel.js";
 import { Setup, textOf } from "./setup.js";
 import { store } from "./state.js";
@@ -103,7 +103,9 @@ async function start() {
     for (const panel of panels) panel.forget();
     writing.again();
   }
-  show(store.state);
+  const isBare = !location.hash.slice(1);
+  await show(store.state);
+  if (isBare && models[0].conditions === "required") byId("writing-form").requestSubmit(); // at first sight: a text
 }
 
 // --- the buttons of the header
@@ -126,7 +128,8 @@ function showTheme() {
 function completeState() {
   if (!models.length) return;
   const [first] = modelsOf(store.state);
-  store.changeSide(0, { model: first.name }, "link", { prefix: textOf(store.state, first) });
+  const condition = first.conditions === "required" ? { condition: conditionOf(store.state, first) } : {};
+  store.changeSide(0, { model: first.name }, "link", { prefix: textOf(store.state, first), ...condition });
 }
 
 // light or dark: as the system says, until the button says otherwise; kept in this browser, not in the link

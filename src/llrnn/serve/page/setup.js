@@ -4,7 +4,8 @@
 import { debounced } from "./api.js";
 import { combobox } from "./combobox.js";
 import { byId, el, nearButtons, say, set } from "./dom.js";
-import { wordsLike } from "./lexicon.js";
+import { conditionOf, wordsLike } from "./lexicon.js";
+import { showSlots } from "./slots.js";
 import { store } from "./state.js";
 import { added, isToken, labelOf } from "./words.js";
 
@@ -14,10 +15,10 @@ const PAUSE = 180; // milliseconds without a key, before the text is read
 const BACKGROUNDS = { own: "its own", uniform: "all words alike", unigram: "how frequent words are" };
 const TIP = "While you type, words are offered here.";
 
-/** The text before: at first the model's own example, if that is a word at all. */
+/** The text before: at first the model's own example, if that is a word at all; none where a condition says enough. */
 export function textOf(state, model) {
   const example = model.examples[0]?.prefix ?? model.example;
-  return state.prefix ?? (/\p{L}/u.test(example) ? example : "");
+  return state.prefix ?? (model.conditions !== "required" && /\p{L}/u.test(example) ? example : "");
 }
 
 export class Setup {
@@ -52,13 +53,16 @@ export class Setup {
   show(state, [first, second]) {
     const text = textOf(state, first);
     if (!this.#typed.waits() && this.#prefix.value !== text) this.#prefix.value = text;
-    if (!this.#told.waits() && this.#condition.value !== state.condition) this.#condition.value = state.condition;
+    const taking = [first, second].find((model) => model && model.conditions !== "none") ?? first;
+    const condition = conditionOf(state, taking);
+    if (!this.#told.waits() && this.#condition.value !== condition) this.#condition.value = condition;
+    showSlots(condition);
     byId("condition-field").hidden = [first, second].every((model) => !model || model.conditions === "none");
     const isRequired = first.conditions === "required";
     set(this.#condition, "required", isRequired);
     byId("condition-field").classList.toggle("wide", isRequired);
     say(byId("condition-label"), isRequired ? "Condition (required)" : "Condition (optional)");
-    this.#hint(state, [first, second].find((model) => model && model.conditions !== "none") ?? first);
+    this.#hint(condition, taking);
     const names = this.#models.map((model) => ({ value: model.name, text: model.name }));
     options(byId("model"), names, first.name);
     options(byId("model2"), [{ value: "", text: "none" }, ...names], second?.name ?? "");
@@ -68,12 +72,12 @@ export class Setup {
   }
 
   /** Which names conditions may have, and one to begin with as long as there is none. */
-  #hint(state, { condition: { acts, slots, example } }) {
+  #hint(given, { condition: { acts, slots, example } }) {
     const named = (what, names) => (names.length ? `${what}: ${names.slice(0, NAMES).join(", ")}. ` : "");
     const kinds = "A dialog act, JSON or plain text, as in training.";
     say(byId("condition-hint"), `${named("Acts", acts)}${named("Slots", slots)}` || kinds);
     set(this.#condition, "placeholder", example || null);
-    byId("condition-example").hidden = !example || state.condition.trim() !== "";
+    byId("condition-example").hidden = !example || given.trim() !== "";
     say(byId("condition-example"), `Try ${example}`);
   }
 

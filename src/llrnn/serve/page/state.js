@@ -20,10 +20,11 @@ const offsetIn = numberIn(OFFSETS.least, OFFSETS.most);
 // of each field what it usually is, which no link says, and how it is read and written
 const FIELDS = {
   prefix: { usual: null, read: asIs }, // null: nothing was said yet, and the model's own example is shown
-  condition: { usual: "", read: asIs },
+  condition: { usual: null, read: asIs }, // null: nothing was said yet, and a model that needs one shows its example
   word: { usual: "", read: asIs }, // "": the most probable word is explained
   rival: { usual: "", read: asIs },
   view: { usual: "both", read: oneOf("word", "rival") }, // of two words: "both", "word" or "rival"
+  beam: { usual: true, read: (text) => text !== "0", write: () => "0" }, // search, where there is a condition
   seed: { usual: 0, read: numberIn(0, Number.MAX_SAFE_INTEGER, true) },
   temperature: { usual: 1, read: numberIn(0.05, 10) },
   greedy: { usual: false, read: (text) => text === "1", write: () => "1" },

@@ -3,6 +3,7 @@
 
 import { debounced } from "./api.js";
 import { byId, counted, el, say, set, tell } from "./dom.js";
+import { conditionOf } from "./lexicon.js";
 import { Sentence } from "./sentence.js";
 import { store } from "./state.js";
 
@@ -36,6 +37,7 @@ export class Writing {
         if (target.reportValidity() && target.value !== "") store.change({ [name]: Number(target.value) }, name);
       });
     }
+    byId("beam").addEventListener("change", (event) => store.change({ beam: event.target.checked }));
     byId("greedy").addEventListener("change", (event) => store.change({ greedy: event.target.checked }));
     byId("writer").addEventListener("change", (event) => store.change({ writer: Number(event.target.value) }));
   }
@@ -43,13 +45,18 @@ export class Writing {
   /** `models`: the one or two on show. */
   show(state, models) {
     for (const name of NUMBERS) byId(name).value = state[name];
-    byId("temperature").disabled = state.greedy;
-    byId("greedy").checked = state.greedy;
     const there = models.filter(Boolean);
+    const isSearched = state.beam && conditionOf(state, there[state.writer] ?? there[0]).trim() !== "";
+    byId("beam-field").hidden = there.every(({ conditions }) => conditions === "none");
+    byId("beam").checked = state.beam;
+    byId("seed").disabled = byId("greedy").disabled = isSearched;
+    byId("temperature").disabled = state.greedy || isSearched;
+    byId("greedy").checked = state.greedy;
     byId("writer").replaceChildren(...there.map(({ name }, place) => el("option", { value: place, text: name })));
     byId("writer").value = String(Math.min(state.writer, there.length - 1));
     byId("writer-field").hidden = there.length < 2;
-    const way = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}`;
+    const drawn = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}`;
+    const way = isSearched ? "beam search, every value said" : drawn;
     say(byId("how-now"), `${way}, ${counted(state.most, "word")} at most`);
     byId("writing").hidden = state.written === null;
     this.#want(state, there);
