@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import llrnn
 from llrnn import Corpus, Vocabulary, backgrounds, features
 from llrnn.ground.errors import BackgroundError
-from llrnn.inference.meanings import Inventory
 from llrnn.knowledge.backgrounds import Dictionary
 from llrnn.knowledge.backgrounds.constraint import constraints_of
 from llrnn.model.decode import generate
@@ -34,6 +33,7 @@ from llrnn_lab.studies.char_data import (
     write_parts,
 )
 from llrnn_lab.studies.char_scores import non_words, scores
+from llrnn_lab.studies.nlg_scores import Inventory
 from test_cli import Capture, done
 from test_writing import examples
 

@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 from llrnn.ground.errors import CorpusError, MissingExtraError
-from llrnn.inference.meanings import (
-    FEW,
-    Inventory,
-    SlotErrors,
-    bleu,
-    references_of,
-    slot_errors,
-    sum_of_errors,
-)
+from llrnn.inference.meanings import bleu, references_of
 from llrnn.text.conditions import Act, parse_act, required_values
 from llrnn.text.corpus import Corpus, Sentence, Token
 from llrnn_lab.studies.nlg_data import NEW_SLOTS, all_words, name_endings, read_rnnlg, unseen_values, write_parts
-from llrnn_lab.studies.nlg_scores import UNCOUNTED, announced, placeholder_errors
+from llrnn_lab.studies.nlg_scores import (
+    FEW,
+    UNCOUNTED,
+    Inventory,
+    SlotErrors,
+    announced,
+    placeholder_errors,
+    slot_errors,
+    sum_of_errors,
+)
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rnnlg_restaurant"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the restaurant corpus is not at {DATA}")

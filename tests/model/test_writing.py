@@ -14,6 +14,7 @@ import torch
 import llrnn
 from llrnn import LLRNN, Corpus, Greedy, Sentence, Token, cli
 from llrnn.ground.errors import ConfigError, CorpusError, EstimationWarning
+from llrnn.inference.saying import KINDS
 from llrnn.knowledge.contextual import ContextualFeature, Copied
 from llrnn.model.decode import (
     Search,
@@ -325,20 +326,32 @@ def test_explain_shows_what_was_copied(capsys: Capture, folder: Path) -> None:
 def test_evaluate_reads_acts(capsys: Capture, folder: Path) -> None:
     code, out, _ = run(capsys, "evaluate", str(folder / "model"), str(folder / "valid.jsonl"), "--json")
     assert code == 0
-    assert json.loads(out)[0]["log_perplexity"] < 1.0
+    (found,) = json.loads(out)
+    assert found["log_perplexity"] < 1.0
 
 
-def test_what_is_written_has_slot_errors_and_bleu(capsys: Capture, folder: Path) -> None:
+def test_a_judge_learns_from_the_validation_text_or_from_pairs_that_are_named(capsys: Capture, folder: Path) -> None:
+    command = ["model", "written", str(folder / "model"), str(folder / "valid.jsonl")]
+    code, out, _ = run(capsys, *command)
+    assert all(f"\n  {kind} " in out for kind in KINDS)
+    assert f"the judge learnt from {folder / 'valid.jsonl'}\n" in out
+    (folder / "none.jsonl").write_text('{"condition": "goodbye()", "target": "bye"}\n')
+    code, _, err = run(capsys, *command, "--judge", str(folder / "none.jsonl"))
+    assert (code, "found none" in err) == (2, True)
+
+
+def test_what_is_written_is_judged_and_has_bleu(capsys: Capture, folder: Path) -> None:
     command = ["model", "written", str(folder / "model"), str(folder / "valid.jsonl")]
     code, out, _ = run(capsys, *command, "--bleu", "--beam", "3", "--json")
     (found,) = json.loads(out)
     assert (code, found["beam"]) == (0, 3)
-    errors = found["slot_errors"]
-    assert errors["required"] > 10
-    assert found["slot_error_rate"] == (errors["missing"] + errors["redundant"] + errors["wrong"]) / errors["required"]
+    facts = found["facts"]
+    assert found["judge"] == str(folder / "valid.jsonl")
+    assert facts["said"] > 80
+    assert sum(facts.values()) - facts["said"] < 10
     assert found["bleu"] > 50
     code, out, _ = run(capsys, *command)
-    assert (code, "written with a beam of 5: slot errors " in out, "BLEU" in out) == (0, True, False)
+    assert (code, "written with a beam of 5: " in out and "\n  missing " in out, "BLEU" in out) == (0, True, False)
 
 
 def test_training_needs_a_condition_everywhere(capsys: Capture, folder: Path, tmp_path: Path) -> None:

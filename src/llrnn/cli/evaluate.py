@@ -144,6 +144,16 @@ def evaluate_verb(
         show.note(f"warning: {found}") if found is not None else None
 
 
+def _validation_texts(model: llrnn.LLRNN) -> list[Path]:
+    """Return the validation files that the model's configuration names; a ConfigError unless all of them are there."""
+    files = [Path(file) for file in model.provenance.get("config", {}).get("corpus", {}).get("valid", [])]
+    if not files or not all(file.exists() for file in files):
+        raise ConfigError(
+            "a judge learns from pairs that the model has not seen, found no validation text; give --judge"
+        )
+    return files
+
+
 def _as_srilm(result: Evaluation) -> str:
     """Return the results of an evaluation as one line, in SRILM's terms: sentences, words, OOVs, logprob, ppl, ppl1.
 
@@ -200,24 +210,33 @@ def written_verb(
     asked: options.ModelOptions,
     bleu: Annotated[bool, typer.Option("--bleu", help="BLEU against what the texts say, too.")] = False,
     beam: Annotated[int, typer.Option(min=1, help="How wide the search is.")] = 5,
+    judge: Annotated[
+        list[Path] | None,
+        typer.Option(help="Pairs that the judge learns from, not the model's; the model's validation text by default."),
+    ] = None,
     lowercase: options.AsTheModel = None,
     format: options.TextFormat = "auto",
     device: options.Device = "cpu",
     as_json: options.AsJson = False,
 ) -> None:
-    """What models write from the conditions of texts: values missing, repeated or wrong.
+    """What models write from the conditions of texts: facts said, missing, contradicted, repeated, invented.
 
     A condition is the input that a text is generated from, such as a dialogue act with slots. Prints, for each model
-    and text, how many values of slots the generated sentences lack, repeat or state wrongly; exits with 2 on an error.
+    and text, how many facts of each kind a judge finds in the sentences, who learnt from pairs that the model has not
+    seen (--judge); exits with 2 on an error.
 
     Example: llrnn model written runs/waiter test.jsonl --bleu
     """
     from llrnn.inference.meanings import told_scores, written_scores
+    from llrnn.inference.saying import Judge
 
     results = []
     for folder, model, file in _each(models, asked, device):
-        corpus = options.read_for(model, file, format, lowercase)
-        found = written_scores(model, corpus, beam=beam, against_references=bleu)
+        corpus, pairs = options.read_for(model, file, format, lowercase), judge or _validation_texts(model)
+        first, *rest = (options.read_for(model, one, "auto", lowercase) for one in pairs)
+        own = Judge.fit(sum(rest, first), corpus.conditions)
+        found = written_scores(model, corpus, own, beam=beam, against_references=bleu)
+        found |= {"judge": ", ".join(map(str, pairs))}
         results.append({"model": str(folder), "text": str(file), **found})
         if not as_json:
             show.text(f"{folder} on {file}, {told_scores(found)}")

@@ -453,6 +453,25 @@ def nlg_verb(
     typer.echo(nlg.table(found))
 
 
+@experiment_app.command("nlg-judge")
+def nlg_judge_verb(
+    data: Data,
+    out: Out,
+    labels: Annotated[Path, typer.Option(help="Labels by hand of items of the test.")] = Path(
+        "configs/nlg/judge-labels.json"
+    ),
+    seed: Annotated[int, typer.Option(help="Of the planted mistakes.")] = 0,
+) -> None:
+    """How often a judge of sentences from dialog acts errs: on references, on planted mistakes, on labels by hand.
+
+    Example: llrnn experiment nlg-judge --data ../shared/data --out runs/nlg-judge
+    """
+    from llrnn_lab.studies import nlg_judge
+
+    make_output_folder(out)
+    typer.echo(nlg_judge.table(nlg_judge.run(data, out, labels=labels, seed=seed, tell=tell)))
+
+
 @experiment_app.command("knowledge-base")
 def knowledge_base_verb(
     data: Data,

@@ -31,7 +31,6 @@ from llrnn.config.project import Project
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import evaluate
-from llrnn.inference.meanings import Inventory
 from llrnn.model.decode import Generated, beam_search_each
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
@@ -41,7 +40,7 @@ from llrnn.training.settings import TrainingSettings
 from llrnn_lab.studies.char_data import in_words, joined, outside_values, read_part, write_parts
 from llrnn_lab.studies.char_scores import scores
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
-from llrnn_lab.studies.nlg_scores import UNCOUNTED
+from llrnn_lab.studies.nlg_scores import UNCOUNTED, Inventory
 from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
 
 SYSTEMS = ("softmax", "automaton")  # what is trained, each from its configuration

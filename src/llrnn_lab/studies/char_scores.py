@@ -2,7 +2,7 @@
 
     non-word    a token of the output, between blanks, that is neither a word of the training targets nor of a value of
                 its act; the share is of all tokens of all outputs
-    the rest    slot errors and BLEU as for sentences that were written word by word (`llrnn.inference.meanings`)
+    the rest    slot errors and BLEU as for sentences that were written word by word (`nlg_scores`)
 
 A name is no non-word because it stands in the training text, whether the act has it or not: slot errors count those.
 An output that was cut off, for its length, is scored as it is, and counted.
@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from llrnn.inference.meanings import Inventory
 from llrnn.text.conditions import words_of
 from llrnn.text.corpus import Corpus
 from llrnn_lab.studies import nlg
+from llrnn_lab.studies.nlg_scores import Inventory
 
 
 def non_words(act: object, words: Sequence[str], known: Collection[str]) -> list[str]:

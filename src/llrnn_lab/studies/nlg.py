@@ -7,8 +7,8 @@
     copied          + the value of a slot, word by word, until it is said; values have no other identity
 
 Every model is trained on 5, 20 and 100 % of the text and writes, by beam search, from the acts of the test and from the
-same acts with names and telephone numbers that nobody has seen. BLEU, slot errors (`llrnn.inference.meanings`,
-`nlg_scores`), log-perplexity. Those with all of the text write once more as published systems do: of the twenty best,
+same acts with names and telephone numbers that nobody has seen. BLEU, slot errors (`nlg_scores`),
+log-perplexity. Those with all of the text write once more as published systems do: of the twenty best,
 the one with the fewest slot errors.
 """
 
@@ -25,13 +25,20 @@ import torch
 from llrnn.config import Config
 from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import evaluate
-from llrnn.inference.meanings import Inventory, bleu, references_of, slot_errors, sum_of_errors
+from llrnn.inference.meanings import bleu, references_of
 from llrnn.model.decode import Generated, beam_search_each, prepared, spoken, write
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.nlg_data import SHARES, write_parts
-from llrnn_lab.studies.nlg_scores import UNCOUNTED, announced, placeholder_errors
+from llrnn_lab.studies.nlg_scores import (
+    UNCOUNTED,
+    Inventory,
+    announced,
+    placeholder_errors,
+    slot_errors,
+    sum_of_errors,
+)
 from llrnn_lab.studies.tables import markdown, write_results
 
 SYSTEMS = ("softmax", "delexicalised", "features", "primed", "copied")
