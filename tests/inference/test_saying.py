@@ -7,7 +7,7 @@ import random
 import pytest
 
 from llrnn.ground.errors import CorpusError
-from llrnn.inference.saying import ABSENT, KINDS, Judge, LogLinear, facts_of
+from llrnn.inference.saying import ABSENT, KINDS, FactClassifier, Judge, facts_of
 from llrnn.text.conditions import Act, Slot, parse_act
 from llrnn.text.corpus import Corpus, Sentence, Token
 
@@ -152,7 +152,7 @@ def test_a_judge_needs_slots() -> None:
 def test_log_linear_weights_are_at_the_optimum() -> None:
     """The gradient of the penalised likelihood is 0: expected and observed features agree but for the penalty."""
     rows, labels = [["a"], ["a", "b"], ["b"], ["b"], []], [ABSENT, "x", "x", "y", "y"]
-    model = LogLinear.fit(rows, labels)
+    model = FactClassifier.fit(rows, labels)
     for name, row in {"": 0, **model.index}.items():
         for j, label in enumerate(model.classes):
             inside = [i for i, one in enumerate(rows) if not name or name in one]

@@ -76,14 +76,14 @@ class Masked(NamedTuple):
     origins: list[Mention | str]
 
 
-class LogLinear:
+class FactClassifier:
     """A classifier of rows of feature names: p(class | row) ∝ exp of the sum of weights; features are seen twice."""
 
     def __init__(self, classes: Sequence[str], index: Mapping[str, int], weights: np.ndarray) -> None:
         self.classes, self.index, self.weights = classes, index, weights
 
     @classmethod
-    def fit(cls, rows: Sequence[Sequence[str]], labels: Sequence[str]) -> LogLinear:
+    def fit(cls, rows: Sequence[Sequence[str]], labels: Sequence[str]) -> FactClassifier:
         """Return the model that maximises Σ log p(label | row) − PENALTY/2 |w|², without penalty on class biases."""
         classes, counts = sorted(set(labels)), Counter(name for row in rows for name in set(row))
         index = {name: i for i, name in enumerate(sorted(name for name, n in counts.items() if n >= FEW), 1)}
@@ -210,9 +210,9 @@ class Judge:
             for slot in self.anchors
         ]
         features = [[name for name, _, _ in self._features(slot, line)] for slot, line, _ in rows]
-        self.facts = LogLinear.fit(features, [label for *_, label in rows]) if rows else None
+        self.facts = FactClassifier.fit(features, [label for *_, label in rows]) if rows else None
         kinds = [one.get(ACT, ABSENT) for one in labels]
-        self.acts = LogLinear.fit([[name for name, _, _ in _grams(line)] for line in lines], kinds)
+        self.acts = FactClassifier.fit([[name for name, _, _ in _grams(line)] for line in lines], kinds)
 
     def _learn_places(
         self, texts: Sequence[Words], found: list[list[Mention]], masked: list[Masked], often: set[str]
@@ -327,7 +327,7 @@ class Judge:
             judge.verdicts(parse_act("inform(name=chow;kids=no)"), "chow allows kid -s".split())[-1].kind
             # "contradicted"
         """
-        return _Reading(self, act, tuple(words)).verdicts()
+        return _Judged(self, act, tuple(words)).verdicts()
 
     def p_worded(self, slot: str, label: str, p: Mapping[str, float]) -> float:
         """Return how probable a class of worded values is, were classes only as unequal as roots of their counts.
@@ -339,7 +339,7 @@ class Judge:
         return float(sum(fair.get(part, 0.0) for part in {label, *label.split("|")}) / sum(fair.values()))
 
 
-class _Reading:
+class _Judged:
     """One sentence as a judge reads it for one condition, and what it claims beyond the condition's own values."""
 
     def __init__(self, judge: Judge, act: object, words: Words) -> None:
@@ -467,9 +467,9 @@ def _anchors(slot: str, got: list[str], where: Mapping[str, list[int]]) -> tuple
     return mostly | {f"<{slot}>"}, topics
 
 
-def _fit(rows: list[tuple[list[str], str]]) -> LogLinear:
+def _fit(rows: list[tuple[list[str], str]]) -> FactClassifier:
     """Return a model of (features, class); without any, one that knows only `absent`."""
-    return LogLinear.fit([row for row, _ in rows] or [[]], [label for _, label in rows] or [ABSENT])
+    return FactClassifier.fit([row for row, _ in rows] or [[]], [label for _, label in rows] or [ABSENT])
 
 
 def _softmax(scores: Any) -> Any:
