@@ -172,7 +172,7 @@ def test_before_the_first_word_a_refusal_has_its_own_status(client: TestClient) 
         ("generate", {"max_words": 0}, 422, "invalid"),
         ("generate", {"seed": -1}, 422, "invalid"),
         ("generate", {"stream": 1}, 422, "invalid"),
-        ("generate", {"beam": 5}, 422, "invalid"),
+        ("generate", {"beam": 0}, 422, "invalid"),
         ("generate", {"temperature": 0}, 422, "invalid"),
         ("generate", {"top_p": 1.5}, 422, "invalid"),
         ("score", {"texts": []}, 422, "invalid"),

@@ -84,9 +84,9 @@ class _Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def step(self, state: ModelState, words: Sequence[int]) -> Any:
+    def step(self, state: ModelState, words: Sequence[int], **given: Any) -> Any:
         self.tokens += len(words)
-        return self._model.step(state, words)
+        return self._model.step(state, words, **given)
 
 
 def _per_token(model: LLRNN, groups: Sequence[Sequence[object]], width: int, max_words: int) -> float:

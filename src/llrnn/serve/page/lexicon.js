@@ -64,7 +64,8 @@ const byBlanks = (model, text) => ({
 async function reading(state, model, text) {
   const marks = [state.word, state.rival].map((word) => spelled(model, word));
   const isAsked = !wantsCondition(state, model) && [text.trim(), ...marks].some(Boolean);
-  const found = isAsked ? await readBy(model, text, marks.filter(Boolean), conditionOf(state, model)) : byBlanks(model, text);
+  const asked = () => readBy(model, text, marks.filter(Boolean), conditionOf(state, model));
+  const found = isAsked ? await asked() : byBlanks(model, text);
   return { marks, ...found };
 }
 
@@ -104,6 +105,7 @@ export function writingOf(state, models, sides) {
   const index = models[state.writer] ? state.writer : 0;
   const query = queryOf(state, index, models[index], sides[index]?.words ?? []);
   const drawn = state.greedy ? { greedy: true } : { temperature: state.temperature };
-  const way = state.beam && query.condition ? {} : { ...drawn, seed: state.seed }; // the server's own way: a beam search
+  // without more, the server's own way from a condition: a beam search
+  const way = state.beam && query.condition ? {} : { ...drawn, seed: state.seed };
   return { ...query, max_words: state.most, ...way, stream: true };
 }
