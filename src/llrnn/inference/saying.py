@@ -34,9 +34,7 @@ NEW = "<new>"  # a word that was seen once or never
 LONGEST = 4  # words of an n-gram
 FEW = 2  # sentences that show something
 OWN = 0.5  # of an anchor: how much of the way from a slot's share of sentences to all of them its share is there
-ORDINARY = (
-    0.1  # of a value that is an ordinary word too: sentences that say it without having it, by those that have it
-)
+ORDINARY = 0.1  # of a value that is a word, too: sentences that say it without having it, by those that have it
 PENALTY = 0.3  # of half the squared weights
 # a fact at least and at most so probable counts as said and as not said, and it is unsure between
 SAID, UNSAID = 0.1, 0.03
@@ -141,9 +139,7 @@ class Judge:
         """
         pairs = {(str(one.condition), one.words): one.condition for one in corpus}
         if not any(any(fields_of(condition)) for condition in pairs.values()):
-            raise CorpusError(
-                f"{corpus.name}: a judge learns from sentences with slots in their conditions, found none"
-            )
+            raise CorpusError(f"{corpus.name}: a judge learns from conditions with slots, found none; give such pairs")
         judge = cls(list(pairs.values()), [words for _, words in pairs])
         for slot, value in (fact for one in conditions for fact in facts_of(one) if judge._literal(fact)):
             known = tuple(value.split())
@@ -204,13 +200,9 @@ class Judge:
             self.prior[slot] = Counter(got)
             if slot != ACT and not {*got} <= {ABSENT, LITERAL}:
                 self.anchors[slot], self.topics[slot] = _anchors(slot, got, where)
-        rows = [
-            (slot, line, one.get(slot, ABSENT))
-            for line, one in zip(lines, labels, strict=True)
-            for slot in self.anchors
-        ]
+        rows = [(slot, line, one) for line, one in zip(lines, labels, strict=True) for slot in self.anchors]
         features = [[name for name, _, _ in self._features(slot, line)] for slot, line, _ in rows]
-        self.facts = FactClassifier.fit(features, [label for *_, label in rows]) if rows else None
+        self.facts = FactClassifier.fit(features, [one.get(slot, ABSENT) for slot, _, one in rows]) if rows else None
         kinds = [one.get(ACT, ABSENT) for one in labels]
         self.acts = FactClassifier.fit([[name for name, _, _ in _grams(line)] for line in lines], kinds)
 
@@ -297,9 +289,8 @@ class Judge:
         assert model is not None
         keep = [i for i, name in enumerate(model.classes) if "|" not in name or name in self.prior[slot]]
         names = [model.classes[i] for i in keep]
-        rows = [
-            (model.index[name], begin, end) for name, begin, end in self._features(slot, line) if name in model.index
-        ]
+        grams, at = self._features(slot, line), model.index
+        rows = [(at[name], begin, end) for name, begin, end in grams if name in at]
         weights = model.weights[[0, *(row for row, _, _ in rows)]][:, keep]
         p = dict(zip(names, _softmax(weights.sum(0)).tolist(), strict=True))
         says = [i for i, name in enumerate(names) if name not in (ABSENT, LITERAL)]
@@ -421,13 +412,8 @@ class _Judged:
         own = self.judge.p_worded(slot, label, p)
         if own >= SAID:
             self.claims.pop(slot, None)  # a question names values, and who does not care hears of any
-            same = (
-                "repeated"
-                if both[1] == both[2]
-                else "said"
-                if {*both[1:]} <= {*label.split("|"), label}
-                else "contradicted"
-            )
+            is_own = {*both[1:]} <= {*label.split("|"), label}
+            same = "repeated" if both[1] == both[2] else "said" if is_own else "contradicted"
             return Verdict(slot, value, same if both[0] >= SURE else "said", own)
         if p.get(ABSENT, 0.0) >= SURE:
             return Verdict(slot, value, "missing" if slot == ACT else self._instead(slot), own)
