@@ -9,6 +9,7 @@ import json
 import math
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial, wraps
@@ -266,11 +267,14 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         yield pressed.is_set
 
 
+_TOLD_EVERY = 15.0  # seconds between lines of a training in a log
+
+
 class TrainingBar:
     """A display of the progress of a training on standard error: a bar with the time left, and a line an epoch.
 
-    The bar is shown on a terminal only. `name`: stands before each line; `quiet`: show nothing; `epochs`: the most that
-    there will be, None if unknown.
+    The bar is shown on a terminal; elsewhere, in a log, a line every 15 seconds says how long it may take. `name`:
+    stands before each line; `quiet`: show nothing; `epochs`: the most that there will be, None if unknown.
 
         bar = TrainingBar(epochs=20)
         records = bar.follow(train(model, corpus, on_step=bar.step))
@@ -278,8 +282,9 @@ class TrainingBar:
 
     def __init__(self, name: str = "training", *, quiet: bool = False, epochs: int | None = None) -> None:
         self.name, self.quiet, self._bar = name, quiet, _bar(quiet)
-        self._of = "" if epochs is None else f" of {epochs} at most"
+        self._epochs, self._of = epochs, "" if epochs is None else f" of {epochs} at most"
         self._epoch, self._note = -1, ""
+        self._steps, self._begun, self._told = 0, time.monotonic(), time.monotonic()
         self._task = self._bar.add_task(name, total=None, note="")
 
     def step(self, epoch: int, position: int, batches: int) -> None:
@@ -292,6 +297,11 @@ class TrainingBar:
             self._bar.reset(self._task, total=batches)
         note = f"epoch {epoch + 1}{self._of}, batch {position} of {batches}{self._note}"
         self._bar.update(self._task, total=batches, completed=position, note=note)
+        self._steps, now = self._steps + 1, time.monotonic()
+        if self._bar.disable and not self.quiet and now - self._told >= _TOLD_EVERY:
+            self._told, left = now, max((self._epochs or epoch + 1) * batches - epoch * batches - position, 0)
+            minutes = (now - self._begun) / self._steps * left / 60
+            show.err.print(f"{self.name}: {note}; {minutes:.0f} minutes to go at most", markup=False, soft_wrap=True)
 
     def follow(self, records: Iterable[Record]) -> list[Record]:
         """Run a training by iterating over its records, show its progress as they come, and return them all."""
