@@ -146,7 +146,7 @@ def test_init_on_tables(tmp_path: Path, form: str) -> None:
         ("a.jsonl", '{"condition": 1}\n' * 20, "a.jsonl:1:1: one of target and tokens is required"),
         ("a.jsonl", "nonsense\n" * 20, r"a.jsonl:1:1: JSON is required"),
         ("a.jsonl", '{"condition": {"a": "b"}, "target": "b"}\n' * 3, "10 pairs or more are required, found 3"),
-        ("a.jsonl", '{"condition": "hello", "target": "b"}\n' * 20, "column 1 of the dialog act"),
+        ("a.jsonl", '{"condition": "hello", "target": "b"}\n' * 20, "a.jsonl:1:16: a dialog act"),
         ("a.jsonl", '{"condition": [1], "target": "b"}\n' * 20, "records, or dialog acts .* are required"),
         ("a.jsonl", '{"condition": {"a": "b"}, "target": "x"}\n' * 20, "slots whose values the texts say are required"),
         ("a.csv", "text\nb\n", "a header with two columns or more is required"),

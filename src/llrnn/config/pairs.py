@@ -25,7 +25,7 @@ from llrnn.config.project import Project
 from llrnn.config.reading import parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import parse_toml, write_atomically
-from llrnn.text.conditions import Conditions, parse_act, values_of
+from llrnn.text.conditions import Conditions, values_of
 from llrnn.text.corpus import Corpus, FoundSlots
 from llrnn.text.raw import raw_reason, tokeniser_for
 from llrnn.text.readers import read_lines
@@ -120,9 +120,9 @@ def _meaning(found: object) -> object:
 
 
 def _kind(conditions: Sequence[object]) -> Conditions:
-    """Return `act` where all meanings are dialogue acts such as `inform(name=x)`, `plain` where all are dicts.
+    """Return `act` where all meanings are texts, dialogue acts such as `inform(name=x)`, `plain` where all are dicts.
 
-    Raises ConfigError for a mixture of both, for anything else, and for a text that is no dialogue act.
+    Raises ConfigError for a mixture of both, and for anything else. A text that is no act is told where it is read.
     """
     strange = [one for one in conditions if not isinstance(one, str | Mapping)]
     texts = [one for one in conditions if isinstance(one, str)]
@@ -131,8 +131,6 @@ def _kind(conditions: Sequence[object]) -> Conditions:
             f"records, or dialog acts such as inform(name=x), are required as conditions, all of one kind, found "
             f"{quoted([*strange, *texts][0])}; write them alike"
         )
-    for text in texts:
-        parse_act(text)
     return "act" if texts else "plain"
 
 
