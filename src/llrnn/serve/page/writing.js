@@ -56,7 +56,7 @@ export class Writing {
     byId("writer").value = String(Math.min(state.writer, there.length - 1));
     byId("writer-field").hidden = there.length < 2;
     const drawn = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}`;
-    const way = isSearched ? "beam search, every value said" : drawn;
+    const way = isSearched ? "beam search, fewest values left out" : drawn;
     say(byId("how-now"), `${way}, ${counted(state.most, "word")} at most`);
     byId("writing").hidden = state.written === null;
     this.#want(state, there);
