@@ -166,3 +166,11 @@ def test_values_that_are_not_said_are_warned_of(tmp_path: Path) -> None:
     assert draft.warnings == (
         "the values of mood are not said word by word: the network reads them, and copies nothing",
     )
+
+
+@pytest.mark.parametrize("value", ["yes", "no", "none", "dont_care", None])
+def test_slots_without_words_of_their_own_are_told(value: str | None, tmp_path: Path) -> None:
+    kids = "kids" if value is None else f"kids={value}"
+    rows = [{"condition": f"inform(name=n{i};{kids})", "target": f"n{i} is dark"} for i in range(20)]
+    draft = draft_pairs([write_jsonl(tmp_path / "a.jsonl", rows)], out=tmp_path / "c.toml")
+    assert "slots of yes, no, none or nothing, which the network reads: kids\n" in f"{draft}\n"

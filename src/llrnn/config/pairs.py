@@ -25,7 +25,7 @@ from llrnn.config.project import Project
 from llrnn.config.reading import parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import parse_toml, write_atomically
-from llrnn.text.conditions import Conditions, values_of
+from llrnn.text.conditions import Conditions, fields_of, values_of
 from llrnn.text.corpus import Corpus, FoundSlots
 from llrnn.text.raw import raw_reason, tokeniser_for
 from llrnn.text.readers import read_lines
@@ -177,6 +177,10 @@ def _recipe(
         f"slots that texts say: {', '.join(slots.said)}",
         f"of these with new values, so copied and not known: {', '.join(slots.open) or 'none'}",
     ]
+    wordless = {slot for one in train for slot, _ in fields_of(one.condition)}
+    wordless -= {slot for one in train for slot, _ in values_of(one.condition)}
+    if wordless:
+        told.append(f"slots of yes, no, none or nothing, which the network reads: {', '.join(sorted(wordless))}")
     return fill_recipe("pairs.toml", values), told
 
 
