@@ -106,6 +106,23 @@ def test_init_on_json_lines_writes_what_trains(capsys: Capture, data: Path) -> N
     )
 
 
+def test_a_text_that_breaks_a_value_off_can_be_evaluated(capsys: Capture, tmp_path: Path) -> None:
+    """The words of a value are due behind its first; people break one off now and then all the same."""
+    rows = [{"condition": f"inform(name='zo{i} bar{i} inn')", "target": f"we like zo{i} bar{i} inn"} for i in range(30)]
+    train = write_jsonl(tmp_path / "train.jsonl", rows)
+    small = ["--set", "controller.hidden=8", "--set", "condition.size=8", "--set", "training.epochs=1"]
+    done(capsys, "init", str(train), "--out", str(tmp_path / "c.toml"))
+    done(capsys, "train", str(tmp_path / "c.toml"), "--out", str(tmp_path / "run"), *small, "--quiet")
+    broken = {"condition": "inform(name='zo0 bar0 inn')", "target": "we like zo0 bar0"}
+    test = write_jsonl(tmp_path / "test.jsonl", [rows[0], broken])
+    found = json.loads(done(capsys, "evaluate", str(tmp_path / "run"), str(test), "--json"))[0]
+    assert 0 < found["log_perplexity"] < 20
+    written = done(
+        capsys, "generate", str(tmp_path / "run"), "--condition", rows[0]["condition"], "--prefix", "zo0 bar0"
+    )
+    assert written.startswith("zo0 bar0 inn")
+
+
 ROWS = [(f"Zo{i} Bar{i}", "French", f"Zo{i} Bar{i} serves French food, and wine.") for i in range(30)]
 
 

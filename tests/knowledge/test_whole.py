@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.testing as npt
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -77,7 +78,8 @@ def after_words(background: WholeValues, condition: object, sentence: Sequence[s
     for word in sentence:
         state = background.advance(state, background.vocabulary.id(word))
     log_b = background.prior([state]).dense(1).log_b[0]
-    assert set(log_b.tolist()) <= {0.0, -math.inf}
+    outside = math.log(background.outside) if background.outside else -math.inf
+    assert all(log == 0.0 or log == pytest.approx(outside) for log in log_b.tolist())
     return {word for word, log in zip(background.vocabulary.symbols, log_b.tolist(), strict=True) if log == 0}
 
 
@@ -140,8 +142,8 @@ def test_it_keeps_the_laws_of_backgrounds() -> None:
 # --- in a model: all strings ------------------------------------------------------------------------------------------
 
 
-def made(seed: int) -> LLRNN:
-    background = Uniform() * WholeValues(["the"])
+def made(seed: int, outside: float = 0.0) -> LLRNN:
+    background = Uniform() * WholeValues(["the"], outside=outside)
     model = LLRNN(
         VOCABULARY,
         output_features=Identity(),
@@ -177,6 +179,23 @@ def test_all_strings_have_mass_1_and_those_that_break_a_value_off_none(values: P
                 cut.append(math.exp(math.fsum(logs[:-1])) - ended[-1])
     assert n_forbidden > 20
     npt.assert_allclose(math.fsum([*ended, *cut]), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("values", CASES)
+def test_a_little_mass_outside_is_that_factor_of_what_it_was(values: Phrases) -> None:
+    """p(x) ∝ b · exp(a·φ): what is not due keeps its ratios, all of them `outside` of those to what is due."""
+    free, little = made(seed=3, outside=1.0), made(seed=3, outside=1e-3)
+    for text in itertools.product(WORDS[1:], repeat=3):
+        states = [model.start([record(values)]) for model in (free, little)]
+        for n, word in enumerate([EOS, *text]):
+            (p, states[0]), (q, states[1]) = (
+                model.step(state, [model.vocabulary.id(word)])
+                for model, state in zip((free, little), states, strict=True)
+            )
+            due = allowed(values, "the", [], text[:n])
+            factor = torch.tensor([1.0 if one in due else 1e-3 for one in VOCABULARY.symbols], dtype=torch.float64)
+            wanted = p.log_probs()[0].detach().exp() * factor
+            npt.assert_allclose(q.log_probs()[0].detach().exp(), wanted / wanted.sum(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("values", CASES)
@@ -253,13 +272,15 @@ def test_a_support_that_is_no_share_is_refused() -> None:
         WholeValues.fitted(TRAIN, support=0)
     with pytest.raises(BackgroundError, match=r"must be a collection of words, found 'the'"):
         WholeValues("the")
+    with pytest.raises(BackgroundError, match=r"outside=\.\.\.\) must be 0 to 1, found 2"):
+        WholeValues(outside=2)
 
 
 def test_it_comes_back_from_disk(tmp_path: Path) -> None:
     found = WholeValues.fitted(TRAIN)
     back = restore(found.saved())
     assert isinstance(back, WholeValues)
-    assert (back.ordinary, back.broken) == (found.ordinary, found.broken)
+    assert (back.ordinary, back.broken, back.outside) == (found.ordinary, found.broken, 1e-6)
     model = made(seed=1)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")

@@ -403,6 +403,21 @@ def test_the_same_question_has_the_same_answer_in_every_verb(capsys: Capture, fo
             assert (choice["text"].strip(), choice["finish_reason"]) == (str(found), "stop")
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 60])
+def test_a_text_that_is_cut_costs_no_more_than_was_estimated(model: LLRNN, most: int) -> None:
+    act = "inform(name='a b c d e f';food=thai;phone=5551234)"
+    with client_of(create_app(Engine([Served("acts", model)]))) as client:
+        for beam in (None, 1, 20):
+            wide = {} if beam is None else {"beam": beam}
+            asked = {"condition": act, "prefix": "you can call", "max_words": most, "stream": False, **wide}
+            answer = client.post("/v1/generate", json=asked)
+            assert answer.status_code == 200, answer.text
+            assert len(answer.json()["words"]) <= most
+        several = {"condition": act, "prompt": ["you can call", "call a"], "max_tokens": most}
+        answer = client.post("/v1/completions", json=several)
+        assert answer.status_code == 200, answer.text
+
+
 def test_who_asks_for_another_way_over_http_gets_it(model: LLRNN) -> None:
     act = "inform(name='kiwiba lomo';food=thai)"
     with client_of(create_app(Engine([Served("acts", model)]))) as client:

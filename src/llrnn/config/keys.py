@@ -493,9 +493,10 @@ class PrimedConfig(Strict):
 
 
 class WholeValuesConfig(Strict):
-    """Forbids to break off a value of the condition: who says its first words has to go on, unless they are ordinary.
+    """Who says the first words of a value of the condition has to go on with it, unless they are ordinary words.
 
-    The condition is the input that a text is generated from. No text of train and valid is forbidden by it.
+    The condition is the input that a text is generated from. Other words keep a millionth of their mass there, all of
+    it where a text of train or valid breaks the value off.
     """
 
     support: float = Field(

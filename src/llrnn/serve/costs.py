@@ -3,7 +3,7 @@
     a word of a prefix or of a text       1, and half as much again where weights are changed
     a word of a prefix for `influence`    6: there and back
     a word that is generated              10: a step of its own
-    a word of a hypothesis (beam)         1/2: a step that many share
+    a word of a hypothesis (beam)         1/2: a step that many share; what was found is read once more, with reasons
     a condition, or the text before       50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
     a name that a pattern looks at        1/200, as one that a listing looks at (5,000 at most)
     a word that is listed or asked for    1/20; one that letters are completed to 1
@@ -98,17 +98,22 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
             lookup = _lookup_cost(served, request, [request.condition])
             words = [_words(served, prompt, "prefix_words", "prompt") for prompt in request.prompts]
             read = request.n * _words_cost(request, words)
-            step = STEP_COST + HYPOTHESIS_COST * messages.BEAM * request.is_searched
-            return Cost(read + lookup, step * request.most * request.n * len(request.prompts))
+            width = messages.BEAM if request.is_searched else 0
+            return _of_texts(read + lookup, width, request.most, request.n * len(request.prompts))
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
             return Cost(begin, max(0.0, most("work") - begin))
         case messages.GenerateRequest():
-            step = STEP_COST + HYPOTHESIS_COST * (request.width or 0)
-            return Cost(_query_cost(served, request), step * request.max_words)
+            return _of_texts(_query_cost(served, request), request.width or 0, request.max_words)
         case messages.Query():
             return Cost(_query_cost(served, request))
     raise TypeError(f"{type(request).__name__} has no cost")
+
+
+def _of_texts(begin: float, width: int, most: int, count: int = 1) -> Cost:
+    """Return the cost of `count` texts of `most` words: drawn, or found with `width` hypotheses and then read anew."""
+    again = begin + STEP_COST * count if width else 0.0
+    return Cost(begin, again + (STEP_COST + HYPOTHESIS_COST * width) * most * count)
 
 
 def _query_cost(served: Served, request: messages.Query) -> float:

@@ -976,7 +976,7 @@ class Engine:
             raise Refused(one.status, one.code, f"conditions.{place}: {one.message}") from None
 
     async def _searched(self, served: Served, kind: type, asked: object, begin: float) -> Answer:
-        """Run the beam search that `kind(served, asked)` begins to its end; return {"best", "warnings"} as `_written`.
+        """Run the beam search that `kind(served, asked)` begins to its end; return what its `told` makes of the texts.
 
         `kind`: `WriteQuestion` or `SearchQuestion`; `begin`: cost of reading what is asked.
         """

@@ -5,18 +5,20 @@ For the values v = v[0] … v[n-1] of the condition, and the words of the senten
     live    the pairs (v, k), 0 < k < n: the last k words are the first k of v
     free    whether these words need not be the beginning of a value at all
 
-    b(K, x) = 1    if free, or if x = v[k] of some live (v, k): where values share what was said, any of them goes on
-    b(K, x) = 0    else, also on the end of the sentence
+    b(K, x) = 1          if free, or if x = v[k] of some live (v, k): where values share what was said, any may go on
+    b(K, x) = outside    else, also on the end of the sentence: 0, or so little that nothing of it is ever written
 
 A word w makes the state free if a value ends with it, or if no value begins or goes on with it; an ordinary word leaves
 it free if it was. Ordinary words are those that training texts often say outside of the values of their conditions:
 `the` may begin the value `the dead fish`, and much else. A state is free, too, behind a beginning that some text broke
-off (`alamo square`), so that no text which was counted is forbidden. Any other text that breaks a value off has
-probability 0; behind the break it goes on as if free.
+off (`alamo square`), so that no text which was counted is forbidden. People break off a value now and then that nobody
+broke off before: `fitted` leaves a millionth for them, or such a text could not be scored at all. Behind the break it
+goes on as if free.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, takewhile
@@ -31,6 +33,8 @@ from llrnn.layer.priors import MINUS_INFINITY, Exceptions, SparsePrior, Table
 from llrnn.text.conditions import values_of
 from llrnn.text.corpus import Corpus, find_values
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
+
+OUTSIDE = 1e-6  # of a factor that was fitted, as `primed.LEAST_ABSENT`: what was not seen may still be said one day
 
 
 class ValueProgress(NamedTuple):
@@ -65,30 +69,34 @@ class ValueProgress(NamedTuple):
 
 
 class WholeValues(Background[ValueProgress]):
-    """A prior that is 0 on what does not go on with a value of the condition that the sentence has begun, else 1.
+    """A prior that is `outside` on what does not go on with a value of the condition that was begun, else 1.
 
     The condition is the input that a text is generated from: slots with values. Once `943` of the value `943 s van ness
-    avenue` was said, only `s` may follow, and so on to its end. Of a value with an unlisted word, the words
-    before it count.
+    avenue` was said, `s` follows, and so on to its end. Of a value with an unlisted word, the words before it count.
 
         NGram.from_corpus(train) * WholeValues.fitted(train, valid)
 
     ordinary    words that may be said without being the beginning of a value
     broken      beginnings of values, tuples of words, behind which anything may follow
+    outside     the prior of all other words where a value has to go on: 0, nothing else may ever follow, or a little
     """
 
     _ordinary: frozenset[int]  # these three once it is bound
     _broken: frozenset[tuple[int, ...]]
     _table: Table
 
-    def __init__(self, ordinary: Iterable[str] = (), broken: Iterable[Sequence[str]] = ()) -> None:
+    def __init__(
+        self, ordinary: Iterable[str] = (), broken: Iterable[Sequence[str]] = (), *, outside: float = 0.0
+    ) -> None:
+        if not 0 <= outside <= 1:
+            raise BackgroundError(f"WholeValues(outside=...) must be 0 to 1, found {outside}")
         if isinstance(ordinary, str):
             raise BackgroundError(f"WholeValues(ordinary=...) must be a collection of words, found {ordinary!r}")
-        self.ordinary, self.broken = frozenset(ordinary), frozenset(map(tuple, broken))
+        self.ordinary, self.broken, self.outside = frozenset(ordinary), frozenset(map(tuple, broken)), outside
 
     @classmethod
-    def fitted(cls, train: Corpus, *others: Corpus, support: float = 0.9) -> Self:
-        """Return the prior that forbids no text of these corpora, which are sentences with conditions.
+    def fitted(cls, train: Corpus, *others: Corpus, support: float = 0.9, outside: float = OUTSIDE) -> Self:
+        """Return the prior that hinders no text of these corpora, which are sentences with conditions.
 
         A word of `train` is ordinary if less than a share `support` of its occurrences are in values of the sentence's
         own condition, said as given. Where a text breaks off a value nevertheless, that beginning is free.
@@ -99,13 +107,13 @@ class WholeValues(Background[ValueProgress]):
         for sentence in train:
             spans = find_values(sentence.words, {value.words for value in values_of(sentence.condition)})
             inside.update(word for words in spans.values() for word in words)
-        found = cls(word for word, count in said.items() if inside[word] / count < support)
+        found = cls((word for word, count in said.items() if inside[word] / count < support), outside=outside)
         while more := set(chain.from_iterable(map(found._broken_off, (train, *others)))):
-            found = cls(found.ordinary, found.broken | more)
+            found = cls(found.ordinary, found.broken | more, outside=outside)
         return found
 
     def _broken_off(self, corpus: Corpus) -> Iterator[tuple[Any, ...]]:
-        """Yield the beginnings of values, tuples of words, that texts of a corpus break off where this forbids it."""
+        """Yield the beginnings of values, tuples of words, that texts of a corpus break off where this hinders it."""
         for sentence in corpus:
             state = ValueProgress(tuple(value.words for value in values_of(sentence.condition)))
             for word in (*sentence.words, EOS):
@@ -137,13 +145,14 @@ class WholeValues(Background[ValueProgress]):
     def prior(self, states: Sequence[ValueProgress]) -> SparsePrior:
         if all(state.free for state in states):
             return self._table.everywhere()
-        log_b = [0.0 if state.free else MINUS_INFINITY for state in states]
+        others = math.log(self.outside) if self.outside else MINUS_INFINITY
+        log_b = [0.0 if state.free else others for state in states]
         due = Exceptions.listed([{} if state.free else dict.fromkeys(state.due(), 0.0) for state in states])
         return SparsePrior((self._table,), torch.tensor(log_b, dtype=torch.float64)[:, None], due)
 
     def saved(self) -> Saved:
         broken = sorted(map(list, self.broken))
-        return Saved("whole_values", {"ordinary": sorted(self.ordinary), "broken": broken})
+        return Saved("whole_values", {"ordinary": sorted(self.ordinary), "broken": broken, "outside": self.outside})
 
     def __repr__(self) -> str:
         return f"WholeValues({len(self.ordinary)} ordinary words)"
