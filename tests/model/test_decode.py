@@ -15,7 +15,6 @@ from llrnn import GRU, LLRNN, Greedy, Sampling, Vocabulary, contextual, features
 from llrnn.ground.errors import ConfigError, UnknownWordError, ZeroMassError
 from llrnn.knowledge.backgrounds import Mask, Static
 from llrnn.model.decode import (
-    BEAM,
     Dictated,
     Generated,
     Strategy,
@@ -24,8 +23,7 @@ from llrnn.model.decode import (
     read_prefix,
     write,
 )
-from llrnn.serve import messages
-from llrnn.text.conditions import parse_act
+from llrnn.text.conditions import BEAM, parse_act
 from llrnn.text.vocabulary import EOS
 
 
@@ -383,7 +381,6 @@ def test_a_search_that_could_only_go_round_is_cut() -> None:
 
 def test_from_conditions_texts_are_found_by_beam_search_unless_a_strategy_is_given() -> None:
     model, condition = copying([0.5, 0.5, 0.0, -1.0], 2.0), {"name": "b", "food": "c"}
-    assert BEAM == messages.BEAM
     assert write(model, [condition], max_words=9) == write(model, [condition], beam=BEAM, max_words=9)
     (greedy,) = write(model, [condition], strategy=Greedy(), max_words=9)
     assert greedy.words == generate(model, greedy=True, condition=condition, max_words=9)[0].words

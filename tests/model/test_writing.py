@@ -334,7 +334,8 @@ def test_a_judge_learns_from_the_validation_text_or_from_pairs_that_are_named(ca
     command = ["model", "written", str(folder / "model"), str(folder / "valid.jsonl")]
     code, out, _ = run(capsys, *command)
     assert all(f"\n  {kind} " in out for kind in KINDS)
-    assert f"the judge learnt from {folder / 'valid.jsonl'}\n" in out
+    n = len((folder / "valid.jsonl").read_text().splitlines())
+    assert f"the judge learnt from {n:,} pairs of valid.jsonl\n" in out
     (folder / "none.jsonl").write_text('{"condition": "goodbye()", "target": "bye"}\n')
     code, _, err = run(capsys, *command, "--judge", str(folder / "none.jsonl"))
     assert (code, "found none" in err) == (2, True)
@@ -346,7 +347,7 @@ def test_what_is_written_is_judged_and_has_bleu(capsys: Capture, folder: Path) -
     (found,) = json.loads(out)
     assert (code, found["beam"]) == (0, 3)
     facts = found["facts"]
-    assert found["judge"] == str(folder / "valid.jsonl")
+    assert found["judge"] == "40 pairs of valid.jsonl"
     assert facts["said"] > 80
     assert sum(facts.values()) - facts["said"] < 10
     assert found["bleu"] > 50

@@ -23,6 +23,7 @@ from llrnn.text.encoded import Oov
 
 if TYPE_CHECKING:
     from llrnn.inference.evaluation import Evaluation
+    from llrnn.text.corpus import Corpus
 
 
 def _is_model(path: Path) -> bool:
@@ -144,14 +145,21 @@ def evaluate_verb(
         show.note(f"warning: {found}") if found is not None else None
 
 
-def _validation_texts(model: llrnn.LLRNN) -> list[Path]:
-    """Return the validation files that the model's configuration names; a ConfigError unless all of them are there."""
-    files = [Path(file) for file in model.provenance.get("config", {}).get("corpus", {}).get("valid", [])]
-    if not files or not all(file.exists() for file in files):
+def _judging_pairs(model: llrnn.LLRNN, given: list[Path] | None, lowercase: bool | None) -> Corpus:
+    """Return the pairs that a judge of a model's texts learns from: those of `given` files, else its validation text.
+
+    The latter is what its configuration names, or the end of its training files that was held out (`valid_last`).
+    """
+    own = model.provenance.get("config", {}).get("corpus", {})
+    last = None if given else own.get("valid_last")
+    files = [Path(file) for file in given or own.get("train" if last else "valid") or ()]
+    if not files or (given is None and not all(file.exists() for file in files)):
         raise ConfigError(
-            "a judge learns from pairs that the model has not seen, found no validation text; give --judge"
+            "a judge learns from pairs that the model has not seen, found no validation text; add --judge FILE"
         )
-    return files
+    first, *rest = (options.read_for(model, file, "auto", lowercase) for file in files)
+    whole = sum(rest, first)
+    return whole[-last:] if last else whole
 
 
 def _as_srilm(result: Evaluation) -> str:
@@ -232,11 +240,10 @@ def written_verb(
 
     results = []
     for folder, model, file in _each(models, asked, device):
-        corpus, pairs = options.read_for(model, file, format, lowercase), judge or _validation_texts(model)
-        first, *rest = (options.read_for(model, one, "auto", lowercase) for one in pairs)
-        own = Judge.fit(sum(rest, first), corpus.conditions)
+        corpus, pairs = options.read_for(model, file, format, lowercase), _judging_pairs(model, judge, lowercase)
+        own = Judge.fit(pairs, corpus.conditions)
         found = written_scores(model, corpus, own, beam=beam, against_references=bleu)
-        found |= {"judge": ", ".join(map(str, pairs))}
+        found |= {"judge": f"{len(pairs):,} pairs of {pairs.name}"}
         results.append({"model": str(folder), "text": str(file), **found})
         if not as_json:
             show.text(f"{folder} on {file}, {told_scores(found)}")

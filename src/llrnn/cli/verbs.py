@@ -182,12 +182,13 @@ def generate_verb(
     import torch
 
     from llrnn.model import decode
+    from llrnn.text.conditions import BEAM
 
     drawing = ("greedy", "beam", "temperature", "top_k", "top_p", "seed")
     if (condition is not None or conditions is not None) and not any(
         options.was_given(context, one) for one in drawing
     ):
-        beam = max(decode.BEAM, count)
+        beam = max(BEAM, count)
     strategy = _strategy(greedy, beam, llrnn.Sampling(temperature, top_k, top_p))
     if beam is not None:
         options.refuse_idle(context, "with --beam, which draws nothing", "seed")

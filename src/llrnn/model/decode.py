@@ -37,11 +37,19 @@ from llrnn.layer.weights import WeightChange
 from llrnn.model.controllers import Encoder, Silent, evaluating
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
-from llrnn.text.conditions import Conditions, act_of, map_texts, parse_act, required_values, said_values, values_of
+from llrnn.text.conditions import (
+    BEAM,
+    Conditions,
+    act_of,
+    map_texts,
+    parse_act,
+    required_values,
+    said_values,
+    values_of,
+)
 from llrnn.text.corpus import find_values, relexicalise
 from llrnn.text.units import decode
 
-BEAM = 5  # hypotheses, where a text is written from a condition and nobody says how
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
 _LOOP = 4  # so many words are not said twice in a search, unless a value of the condition became said in between
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left

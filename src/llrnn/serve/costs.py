@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from llrnn.serve import messages
 from llrnn.serve.messages import most, require, require_work
 from llrnn.serve.served import Served, current_scope
+from llrnn.text.conditions import BEAM
 
 STEP_COST = 10.0  # of a word that is generated
 HYPOTHESIS_COST = 0.5  # of one hypothesis in one step of several searches; alone it is some times that
@@ -98,7 +99,7 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
             lookup = _lookup_cost(served, request, [request.condition])
             words = [_words(served, prompt, "prefix_words", "prompt") for prompt in request.prompts]
             read = request.n * _words_cost(request, words)
-            width = messages.BEAM if request.is_searched else 0
+            width = BEAM if request.is_searched else 0
             return _of_texts(read + lookup, width, request.most, request.n * len(request.prompts))
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)

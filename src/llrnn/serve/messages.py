@@ -35,6 +35,7 @@ from pydantic import (
 from llrnn.ground.errors import ConfigError, LLRNNError
 from llrnn.ground.files import parse_toml
 from llrnn.ground.rendering import Renderable, Sheet, TextTable
+from llrnn.text.conditions import BEAM
 
 
 class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
@@ -331,9 +332,6 @@ class InfluenceRequest(Query):
         Field(description="the words before"),
     ] = ""
     feature: Annotated[Name, Field(description="the name of a feature")]
-
-
-BEAM = 5  # hypotheses, where a text is written from a condition and nobody says how
 
 
 class GenerateRequest(Query):

@@ -37,6 +37,7 @@ _SLOT = re.compile(r"\s*([A-Za-z_][\w-]*)\s*")
 _PLAIN = re.compile(r"[^;)'\"]*")
 _EMPTY = re.compile(r"\s*\)")
 _CLOSING = {quote: re.compile(rf"{quote}\s*(?=[;)])") for quote in ("'", '"')}
+BEAM = 5  # hypotheses of a search for a text from a condition, where nobody says how many
 MOST_SLOTS = 1_000  # of an act, or fields of a record
 DEEPEST = 50  # lists and records within each other
 MOST_NUMBER = 1e30  # of a numeric condition: squares of its distance to the mean are added up
