@@ -267,9 +267,7 @@ def test_texts_to_choose_by_are_not_forbidden_either() -> None:
     assert WholeValues.fitted(TRAIN, other).broken == {("alamo", "square"), ("green",)}
 
 
-def test_a_support_that_is_no_share_is_refused() -> None:
-    with pytest.raises(BackgroundError, match=r"support must be a share above 0, 1 at most, found 0"):
-        WholeValues.fitted(TRAIN, support=0)
+def test_what_is_no_collection_or_no_share_is_refused() -> None:
     with pytest.raises(BackgroundError, match=r"must be a collection of words, found 'the'"):
         WholeValues("the")
     with pytest.raises(BackgroundError, match=r"outside=\.\.\.\) must be 0 to 1, found 2"):

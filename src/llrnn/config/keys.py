@@ -499,13 +499,9 @@ class WholeValuesConfig(Strict):
     it where a text of train or valid breaks the value off.
     """
 
-    support: float = Field(
-        0.9, gt=0, le=1, description="a word is ordinary if a smaller share of its occurrences is in values"
-    )
-
     def around(self, base: llrnn.backgrounds.Background, context: Context) -> llrnn.backgrounds.Background:
         texts = [context.words[part] for part in ("train", "valid") if part in context.words]
-        return base * llrnn.backgrounds.WholeValues.fitted(*texts, support=self.support)
+        return base * llrnn.backgrounds.WholeValues.fitted(*texts)
 
 
 class RecentConfig(Strict):

@@ -74,8 +74,8 @@ def written_scores(
 def told_scores(found: Mapping[str, Any]) -> str:
     """Return the result of `written_scores` as lines of text for people: one for each kind of verdict.
 
-    `found["judge"]`, if it is there, is where the judge learnt. The first line is
-    "written with a beam of 5: 1,598 facts, BLEU 70.1; the judge learnt from 200 pairs of valid.jsonl", another "missing 3 (0.19 %)".
+    `found["judge"]`, if it is there, is where the judge learnt. The first line is "written with a beam of 5: 1,598
+    facts, BLEU 70.1; the judge learnt from 200 pairs of valid.jsonl", another "missing 3 (0.19 %)".
     """
     facts, also = found["facts"], f", BLEU {found['bleu']:.1f}" if "bleu" in found else ""
     total, judge = sum(facts.values()), f"; the judge learnt from {found['judge']}" if "judge" in found else ""

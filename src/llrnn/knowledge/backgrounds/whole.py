@@ -34,6 +34,7 @@ from llrnn.text.conditions import values_of
 from llrnn.text.corpus import Corpus, find_values
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
+_OF_VALUES = 0.9  # of the occurrences of a word that is not ordinary: within values of the condition, at least
 OUTSIDE = 1e-6  # of a factor that was fitted, as `primed.LEAST_ABSENT`: what was not seen may still be said one day
 
 
@@ -95,19 +96,17 @@ class WholeValues(Background[ValueProgress]):
         self.ordinary, self.broken, self.outside = frozenset(ordinary), frozenset(map(tuple, broken)), outside
 
     @classmethod
-    def fitted(cls, train: Corpus, *others: Corpus, support: float = 0.9, outside: float = OUTSIDE) -> Self:
+    def fitted(cls, train: Corpus, *others: Corpus, outside: float = OUTSIDE) -> Self:
         """Return the prior that hinders no text of these corpora, which are sentences with conditions.
 
-        A word of `train` is ordinary if less than a share `support` of its occurrences are in values of the sentence's
-        own condition, said as given. Where a text breaks off a value nevertheless, that beginning is free.
+        A word of `train` is ordinary if less than nine tenths of its occurrences are in values of the sentence's own
+        condition, said as given. Where a text breaks off a value nevertheless, that beginning is free.
         """
-        if not 0 < support <= 1:
-            raise BackgroundError(f"support must be a share above 0, 1 at most, found {support}")
         said, inside = train.counts(), Counter[str]()
         for sentence in train:
             spans = find_values(sentence.words, {value.words for value in values_of(sentence.condition)})
             inside.update(word for words in spans.values() for word in words)
-        found = cls((word for word, count in said.items() if inside[word] / count < support), outside=outside)
+        found = cls((word for word, count in said.items() if inside[word] / count < _OF_VALUES), outside=outside)
         while more := set(chain.from_iterable(map(found._broken_off, (train, *others)))):
             found = cls(found.ordinary, found.broken | more, outside=outside)
         return found
