@@ -181,7 +181,7 @@ def test_values_that_are_not_said_are_warned_of(tmp_path: Path) -> None:
     rows = [{"condition": {"name": f"n{i}", "mood": "gloomy"}, "target": f"n{i} is dark"} for i in range(20)]
     draft = draft_pairs([write_jsonl(tmp_path / "a.jsonl", rows)], out=tmp_path / "c.toml")
     assert draft.warnings == (
-        "the values of mood are not said word by word: the network reads them, and copies nothing",
+        "the values of mood are not said word by word: nothing to copy, their wordings are learnt",
     )
 
 
@@ -190,4 +190,4 @@ def test_slots_without_words_of_their_own_are_told(value: str | None, tmp_path: 
     kids = "kids" if value is None else f"kids={value}"
     rows = [{"condition": f"inform(name=n{i};{kids})", "target": f"n{i} is dark"} for i in range(20)]
     draft = draft_pairs([write_jsonl(tmp_path / "a.jsonl", rows)], out=tmp_path / "c.toml")
-    assert "slots of yes, no, none or nothing, which the network reads: kids\n" in f"{draft}\n"
+    assert "slots of yes, no, none or nothing, whose wordings are learnt: kids\n" in f"{draft}\n"

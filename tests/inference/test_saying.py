@@ -7,8 +7,8 @@ import random
 import pytest
 
 from llrnn.ground.errors import CorpusError
-from llrnn.inference.saying import ABSENT, KINDS, FactClassifier, Judge, facts_of
-from llrnn.text.conditions import Act, Slot, parse_act
+from llrnn.inference.saying import ABSENT, KINDS, FactClassifier, Judge
+from llrnn.text.conditions import Act, Slot, facts_of, parse_act
 from llrnn.text.corpus import Corpus, Sentence, Token
 
 ASKS = ("do you want", "would you want", "", "is it", "shall it be", "do you need", "do you prefer", "please")
@@ -133,7 +133,11 @@ def test_counts_add_up_and_the_same_pairs_give_the_same_judge(judge: Judge) -> N
     again, items = Judge.fit(pairs(400, 0)), [(one.condition, one.words) for one in pairs(30, 3)]
     assert [again.verdicts(*item) for item in items] == [judge.verdicts(*item) for item in items]
     count = judge.count(items)
-    assert (tuple(count), sum(count.values())) == (KINDS, sum(len(judge.verdicts(*item)) for item in items))
+    assert {tuple(own) for own in count.values()} == {KINDS}
+    assert sum(sum(own.values()) for own in count.values()) == sum(len(judge.verdicts(*item)) for item in items)
+    assert count["name"]["said"] == sum(
+        one.kind == "said" and one.slot == "name" for item in items for one in judge.verdicts(*item)
+    )
 
 
 def test_values_of_other_conditions_are_known() -> None:

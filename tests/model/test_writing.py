@@ -14,6 +14,7 @@ import torch
 import llrnn
 from llrnn import LLRNN, Corpus, Greedy, Sentence, Token, cli
 from llrnn.ground.errors import ConfigError, CorpusError, EstimationWarning
+from llrnn.inference.meanings import told_scores
 from llrnn.inference.saying import KINDS
 from llrnn.knowledge.contextual import ContextualFeature, Copied
 from llrnn.model.decode import (
@@ -350,9 +351,20 @@ def test_what_is_written_is_judged_and_has_bleu(capsys: Capture, folder: Path) -
     assert found["judge"] == "40 pairs of valid.jsonl"
     assert facts["said"] > 80
     assert sum(facts.values()) - facts["said"] < 10
+    assert {kind: sum(own[kind] for own in found["slots"].values()) for kind in KINDS} == facts
     assert found["bleu"] > 50
     code, out, _ = run(capsys, *command)
     assert (code, "written with a beam of 5: " in out and "\n  missing " in out, "BLEU" in out) == (0, True, False)
+
+
+def test_the_slots_that_go_wrong_most_are_told_first() -> None:
+    none = dict.fromkeys(KINDS, 0)
+    slots = {"area": none | {"said": 9}, "kids": none | {"missing": 2, "said": 8}, "name": none | {"invented": 3}}
+    facts = {kind: sum(own[kind] for own in slots.values()) for kind in KINDS}
+    told = told_scores({"beam": 5, "facts": facts, "slots": slots})
+    assert told.endswith("\n  wrong by slot: name 3 of 3, kids 2 of 10")
+    right = {"area": none | {"said": 9}}
+    assert "wrong by" not in told_scores({"beam": 5, "facts": right["area"], "slots": right})
 
 
 def test_training_needs_a_condition_everywhere(capsys: Capture, folder: Path, tmp_path: Path) -> None:

@@ -715,6 +715,19 @@ class FramedConfig(Strict):
         return llrnn.contextual.Framed.counted(context.words["train"], order=self.order, folds=self.folds)
 
 
+class WordedConfig(Strict):
+    """Contextual features of facts without words of their own (yes, no, none, dont_care, a slot that is asked for).
+
+    On words that say such a fact of the condition (the input that the text is generated from) that is untold, on words
+    that say one that it does not have, and on the end, how many are untold. Wordings are learnt from the training text.
+    """
+
+    kind: Literal["worded"]
+
+    def make(self, context: Context) -> Any:
+        return llrnn.contextual.Worded.aligned(context.words["train"])
+
+
 class LookupConfig(Strict):
     """Contextual features from a table, one for each column: 0 on words of the column that no matching row has, else 1.
 
@@ -766,7 +779,7 @@ class TermsConfig(Strict):
 
 
 _OfContext = RepeatedConfig | ExpertConfig | CopiedConfig | ContinuedConfig
-_OurContextual = _OfContext | FramedConfig | LookupConfig | TermsConfig
+_OurContextual = _OfContext | FramedConfig | WordedConfig | LookupConfig | TermsConfig
 OwnContextual = own_table("contextual", "contextual.ContextualFeature")
 AnyContextual = Annotated[_OurContextual, Field(discriminator="kind"), OrOwn(OwnContextual)]
 

@@ -175,12 +175,12 @@ def _recipe(
         + ("dialog acts" if kind == "act" else "records")
         + (f"; the last {last:,} are held out for validation" if last else ""),
         f"slots that texts say: {', '.join(slots.said)}",
-        f"of these with new values, so copied and not known: {', '.join(slots.open) or 'none'}",
+        f"of these with new values, so copied and not known: {', '.join(slots.open) or 'none, all values are learnt'}",
     ]
     wordless = {slot for one in train for slot, _ in fields_of(one.condition)}
     wordless -= {slot for one in train for slot, _ in values_of(one.condition)}
     if wordless:
-        told.append(f"slots of yes, no, none or nothing, which the network reads: {', '.join(sorted(wordless))}")
+        told.append(f"slots of yes, no, none or nothing, whose wordings are learnt: {', '.join(sorted(wordless))}")
     return fill_recipe("pairs.toml", values), told
 
 
@@ -193,4 +193,4 @@ def _warnings(train: Corpus) -> tuple[str, ...]:
     lost = sorted(every - {*FoundSlots.of(train).said})
     if not lost:
         return ()
-    return (f"the values of {', '.join(lost)} are not said word by word: the network reads them, and copies nothing",)
+    return (f"the values of {', '.join(lost)} are not said word by word: nothing to copy, their wordings are learnt",)

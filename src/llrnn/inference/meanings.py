@@ -16,6 +16,7 @@ from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
 
 Words = tuple[str, ...]
+_WRONG = [kind for kind in KINDS if kind not in ("said", "unsure")]
 
 
 def references_of(corpus: Corpus) -> list[list[Words]]:
@@ -58,8 +59,9 @@ def written_scores(
     """Generate a text from the condition of each item of a corpus, and score it: what it says, and BLEU.
 
     Returns `beam` (the number of hypotheses of the search), `facts`, {kind: count} with every kind of
-    `llrnn.inference.saying.KINDS` by the `judge`, and, unless `against_references` is false, `bleu` in percent against
-    the corpus' sentences of the same condition. Raises CorpusError where an item has no condition.
+    `llrnn.inference.saying.KINDS` by the `judge`, `slots`, the same for each slot ("()" is the kind of an act), and,
+    unless `against_references` is false, `bleu` in percent against the corpus' sentences of the same condition. Raises
+    CorpusError where an item has no condition.
 
         written_scores(model, Corpus.from_file("test.jsonl"), Judge.fit(valid))["facts"]["missing"]
     """
@@ -67,7 +69,9 @@ def written_scores(
     if None in conditions:
         raise CorpusError(f"{corpus.name}: a condition to write from is required of every sentence; give JSON lines")
     outputs = [found.words for found in write(model, conditions, beam=beam)]
-    found = {"beam": beam, "facts": judge.count(zip(conditions, outputs, strict=True))}
+    slots = judge.count(zip(conditions, outputs, strict=True))
+    facts = {kind: sum(own[kind] for own in slots.values()) for kind in KINDS}
+    found = {"beam": beam, "facts": facts, "slots": slots}
     return found | ({"bleu": bleu(references_of(corpus), outputs)} if against_references else {})
 
 
@@ -75,9 +79,17 @@ def told_scores(found: Mapping[str, Any]) -> str:
     """Return the result of `written_scores` as lines of text for people: one for each kind of verdict.
 
     `found["judge"]`, if it is there, is where the judge learnt. The first line is "written with a beam of 5: 1,598
-    facts, BLEU 70.1; the judge learnt from 200 pairs of valid.jsonl", another "missing 3 (0.19 %)".
+    facts, BLEU 70.1; the judge learnt from 200 pairs of valid.jsonl", another "missing 3 (0.19 %)", the
+    last one "  wrong by slot: kids 2 of 40, area 1 of 300".
     """
     facts, also = found["facts"], f", BLEU {found['bleu']:.1f}" if "bleu" in found else ""
     total, judge = sum(facts.values()), f"; the judge learnt from {found['judge']}" if "judge" in found else ""
     lines = [f"  {kind:<13}{facts[kind]:>6,} ({100 * facts[kind] / max(total, 1):.2f} %)" for kind in KINDS]
+    wrong = {slot: sum(own[kind] for kind in _WRONG) for slot, own in found["slots"].items()}
+    worst = [
+        f"{slot} {wrong[slot]:,} of {sum(found['slots'][slot].values()):,}"
+        for slot in sorted(wrong, key=lambda slot: -wrong[slot])
+        if wrong[slot]
+    ]
+    lines += [f"  wrong by slot: {', '.join(worst)}"] if worst else []
     return "\n".join([f"written with a beam of {found['beam']}: {total:,} facts{also}{judge}", *lines])

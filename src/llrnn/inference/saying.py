@@ -24,12 +24,11 @@ import numpy as np
 import torch
 
 from llrnn.ground.errors import CorpusError
-from llrnn.text.conditions import Act, can_be_said, fields_of
+from llrnn.text.conditions import ACT, ASKED, Act, Fact, facts_of, fields_of, is_literal, worded_values
 from llrnn.text.corpus import Corpus
 
 KINDS = ("said", "missing", "contradicted", "repeated", "invented", "unsure")
-ACT = "()"  # the slot of an act's kind
-ABSENT, LITERAL, ASKED = "absent", "=", "?"
+ABSENT, LITERAL = "absent", "="
 NEW = "<new>"  # a word that was seen once or never
 LONGEST = 4  # words of an n-gram
 FEW = 2  # sentences that show something
@@ -42,7 +41,6 @@ SAID, UNSAID = 0.1, 0.03
 SURE, LIKELY = 0.9, 0.7  # and what is invented is unsure between
 
 Words = tuple[str, ...]
-Fact = tuple[str, str]
 Gram = tuple[str, int, int]  # a feature, and where its words begin and end
 
 
@@ -113,7 +111,7 @@ class Judge:
     """What sentences say of their conditions, fact by fact; learnt by `Judge.fit` from pairs, and used on any other.
 
     judge.verdicts(act, words)      a `Verdict` for each fact of a condition, and for each that a sentence invents
-    judge.count(pairs)              how many of each kind, over (condition, words)
+    judge.count(pairs)              how many of each slot and kind, over (condition, words)
     """
 
     def __init__(self, acts: Sequence[object], texts: Sequence[Words]) -> None:
@@ -147,23 +145,21 @@ class Judge:
                 judge.values.setdefault(known, Counter({slot: 1}))
         return judge
 
-    def count(self, pairs: Iterable[tuple[object, Sequence[str]]]) -> dict[str, int]:
-        """Return {kind: number of facts} for (condition, words) of several sentences, every kind of `KINDS`."""
-        found = Counter(verdict.kind for act, words in pairs for verdict in self.verdicts(act, words))
-        return {kind: found[kind] for kind in KINDS}
+    def count(self, pairs: Iterable[tuple[object, Sequence[str]]]) -> dict[str, dict[str, int]]:
+        """Return {slot: {kind: number of facts}} for (condition, words) of several sentences, every kind of `KINDS`."""
+        found = Counter((one.slot, one.kind) for act, words in pairs for one in self.verdicts(act, words))
+        return {slot: {kind: found[slot, kind] for kind in KINDS} for slot in sorted({slot for slot, _ in found})}
 
     # --- learning
 
     def _learn_values(self, acts: Sequence[object], texts: Sequence[Words]) -> None:
         """Find which facts are worded, which words are values of which slots, and what people say without having it."""
-        self.worded: frozenset[Fact] = frozenset()
         self.ordinary: frozenset[Words] = frozenset()
         self.values = dict[Words, Counter[str]]()
         self.often: frozenset[str] = frozenset()  # slots whose values people say more than once
         pairs = list(zip(acts, texts, strict=True))
-        having = Counter(fact for act in acts for fact in set(facts_of(act)) if self._literal(fact))
-        said = Counter(fact for act, words in pairs for fact in set(facts_of(act)) if _holds(words, fact[1].split()))
-        self.worded = frozenset(fact for fact, n in having.items() if n > FEW and said[fact] < n / 2)
+        having = Counter(fact for act in acts for fact in set(facts_of(act)) if is_literal(fact))
+        self.worded = worded_values(pairs)
         for (slot, value), n in having.items():
             if (slot, value) not in self.worded:
                 self.values.setdefault(tuple(value.split()), Counter())[slot] += n
@@ -239,8 +235,7 @@ class Judge:
     # --- reading
 
     def _literal(self, fact: Fact) -> bool:
-        slot, value = fact
-        return slot != ACT and value != ASKED and can_be_said(value) and fact not in self.worded
+        return is_literal(fact, self.worded)
 
     def _labels(self, act: object) -> dict[str, str]:
         """Return {slot: class} of a condition; several worded values, and literal ones, are joined by `|`."""
@@ -421,20 +416,6 @@ class _Judged:
         return Verdict(slot, value, "contradicted" if known and own <= UNSAID else "unsure", own)
 
 
-def facts_of(condition: object) -> Iterator[Fact]:
-    """Yield (slot, value) for all that a condition has: its values, "?" for a slot without, ("()", name) of an act.
-
-    list(facts_of(parse_act("?request(food)")))     # [("()", "?request"), ("food", "?")]
-    """
-    if isinstance(condition, Act):
-        yield ACT, condition.name
-    for slot, text in fields_of(condition):
-        if text is None or not can_be_said(text):
-            yield slot, ASKED if text is None else text.strip().lower()
-        else:
-            yield from ((slot, " ".join(part.split())) for part in text.split(" or ") if part.split())
-
-
 def _kind(act: object) -> str:
     return act.name if isinstance(act, Act) else ""
 
@@ -461,10 +442,6 @@ def _fit(rows: list[tuple[list[str], str]]) -> FactClassifier:
 def _softmax(scores: Any) -> Any:
     e = np.exp(scores - scores.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
-
-
-def _holds(words: Words, value: Sequence[str]) -> bool:
-    return f" {' '.join(value)} " in f" {' '.join(words)} "
 
 
 def _masked(words: Words, mentions: Sequence[Mention]) -> Masked:

@@ -30,6 +30,7 @@ import torch
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassError, quoted, require_count, warn
 from llrnn.ground.files import parse_json
 from llrnn.knowledge.contextual.lookup import Lookup
+from llrnn.knowledge.contextual.worded import Worded
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import require_numbers
@@ -398,21 +399,23 @@ class Search:
         best = (self._done or self._going)[: self.width]
         texts = [_finish(self.model, self.prefix, words, log, None) for log, words in best]
         said = [spoken(self.model, one, self.condition) for one in texts]
-        wrong = [errors(self.condition, (*one.prefix, *one.words)) for one in said]
+        wordings = next((one for one in self.model.contextual if isinstance(one, Worded)), None)
+        wrong = [errors(self.condition, (*one.prefix, *one.words), wordings) for one in said]
         return [texts[place] for place in sorted(range(len(texts)), key=wrong.__getitem__)]  # stable: likelier first
 
 
-def errors(condition: object, words: Sequence[str]) -> float:
+def errors(condition: object, words: Sequence[str], wordings: Worded | None = None) -> float:
     """Return how many values of a condition a text leaves out, or says more often than the condition has them.
 
     The condition is the input of the text; 0 where it has no slots. Of the texts of a beam search, those with the
-    fewest come first.
+    fewest come first. `wordings`: what says facts without words of their own, such as kids=no; they then count, too.
 
         errors(parse_act("inform(name=alamo;food=thai)"), "alamo is a nice alamo".split())     # 2
     """
     wanted = Counter(words for _, words in required_values(condition))
     found = Counter(find_values(words, wanted).values())
-    return sum(1 for value in wanted if not find_values(words, [value])) + (found - wanted).total()
+    untold = 0 if wordings is None else wordings.unsaid(condition, words)
+    return untold + sum(1 for value in wanted if not find_values(words, [value])) + (found - wanted).total()
 
 
 def _listed_values(model: LLRNN, condition: object) -> list[tuple[int, ...]]:

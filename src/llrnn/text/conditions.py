@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -43,8 +44,11 @@ DEEPEST = 50  # lists and records within each other
 MOST_NUMBER = 1e30  # of a numeric condition: squares of its distance to the mean are added up
 _SHOWN = 200  # characters of an act in a message
 W = TypeVar("W")  # a word, or its number
+ACT = "()"  # the slot of an act's kind
+ASKED = "?"  # the value of a slot without one
 NOT_SAID = frozenset({"none", "dontcare", "dont_care", "yes", "no", "true", "false", "?"})  # values nobody copies
 
+Fact = tuple[str, str]  # slot and value
 Token = tuple[str, ...]  # the names of the features that fire on one symbol of a condition
 
 
@@ -344,6 +348,42 @@ def values_of(condition: object) -> tuple[Value, ...]:
         if can_be_said(part)
     )
     return tuple(dict.fromkeys(value for value in found if value.words))
+
+
+def facts_of(condition: object) -> Iterator[Fact]:
+    """Yield (slot, value) for all that a condition has: its values, "?" for a slot without, ("()", name) of an act.
+
+    list(facts_of(parse_act("?request(food)")))     # [("()", "?request"), ("food", "?")]
+    """
+    if isinstance(condition, Act):
+        yield ACT, condition.name
+    for slot, text in fields_of(condition):
+        if text is None or not can_be_said(text):
+            yield slot, ASKED if text is None else text.strip().lower()
+        else:
+            yield from ((slot, " ".join(part.split())) for part in text.split(" or ") if part.split())
+
+
+def is_literal(fact: Fact, worded: Collection[Fact] = ()) -> bool:
+    """Return whether a fact is said in its own words, as food=thai is; `worded`: facts with values that are not."""
+    slot, value = fact
+    return slot != ACT and value != ASKED and can_be_said(value) and fact not in worded
+
+
+def worded_values(pairs: Iterable[tuple[object, Sequence[str]]]) -> frozenset[Fact]:
+    """Return the facts whose values most of their sentences, three or more, do not say in the value's own words.
+
+    `pairs`: conditions (inputs of texts), each with the words of its text.
+
+        worded_values([({"price": "cheap"}, ["it", "costs", "little"])] * 3)       # {("price", "cheap")}
+    """
+    having, said = Counter[Fact](), Counter[Fact]()
+    for condition, words in pairs:
+        text = f" {' '.join(words)} "
+        own = {fact for fact in facts_of(condition) if is_literal(fact)}
+        having.update(own)
+        said.update(fact for fact in own if f" {fact[1]} " in text)
+    return frozenset(fact for fact, n in having.items() if n > 2 and said[fact] < n / 2)
 
 
 def required_values(act: object, uncounted: Collection[str] = ()) -> list[Value]:

@@ -24,13 +24,14 @@ from llrnn.knowledge.contextual.frames import Framed
 from llrnn.knowledge.contextual.inputs import ConditionNumbers, ContextualInput, LMState, PredictedSlot, SlotProgress
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.contextual.terms import TermLists, Terms, TermsInside
+from llrnn.knowledge.contextual.worded import Worded
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.text.conditions import NumericFields
 
 __all__ = [
     "Again", "ConditionNumbers", "ContextualFeature", "ContextualInput", "Continued", "Copied", "Expert", "Framed",
     "LMState", "LinearFeature", "Lookup", "Matching", "Mentioned", "PredictedSlot", "Repeated", "SlotProgress",
-    "TermLists", "Terms", "TermsInside", "Unmentioned", "restore", "restore_input",
+    "TermLists", "Terms", "TermsInside", "Unmentioned", "Worded", "restore", "restore_input",
 ]  # fmt: skip
 
 
@@ -48,6 +49,7 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
     "expert": lambda saved: _restored_expert(saved),
     "framed": lambda saved: Framed.restored(saved.fields),
     "lookup": lambda saved: Lookup.restored(saved.fields),
+    "worded": lambda saved: Worded.restored(saved.fields),
     **dict.fromkeys(KINDS, lambda saved: KINDS[saved.kind](*saved.fields["slots"])),
 }
 

@@ -1,0 +1,148 @@
+"""What `llrnn init` and nothing else makes of dialogue acts, beside what a product team would take instead.
+
+    python scripts/from_meaning.py ../shared/data OUT [--seeds 1] [--shares 100 20 5]
+
+Restaurant acts of RNNLG. For every share of the training pairs (in percent) and seed: `llrnn init`, `llrnn train`, and
+what is written from the acts of valid, test and unseen (the test with new names and telephone numbers), by a judge that
+has learnt from the validation pairs. Rivals: *templates* made from the training pairs, *delexicalised*, a softmax over
+text with placeholders (`configs/nlg/delexicalised.toml`), and *people*, the references. What is there already is not
+done again; OUT/nlg-said.json is the result.
+
+A template is a training text with values as placeholders; its key are the act's kind, slots and worded values. An act
+gets the most frequent text of the largest key that fits into it, and another one for what is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import llrnn
+from llrnn.inference.meanings import bleu, references_of
+from llrnn.inference.saying import KINDS, Judge
+from llrnn.model.decode import write
+from llrnn.text.conditions import ACT, Fact, facts_of, is_literal
+from llrnn.text.corpus import delexicalise, relexicalise
+from llrnn_lab.studies.nlg_data import write_parts
+from llrnn_lab.studies.nlg_scores import announced, placeholder_errors
+
+TEXTS = ("valid", "test", "unseen")
+WORDLESS = ("yes", "no", "none", "dont_care", "?")
+Key = frozenset[tuple[Fact, int]]
+
+
+def opened(path: Path) -> llrnn.Corpus:
+    return llrnn.Corpus.from_file(path, lowercase=True, conditions="act")
+
+
+class Templates:
+    """The most frequent delexicalised text for every kind of act with its slots."""
+
+    def __init__(self, corpus: llrnn.Corpus) -> None:
+        self.slots = {slot for one in corpus for slot, value in facts_of(one.condition) if is_literal((slot, value))}
+        texts = defaultdict[Key, Counter[tuple[str, ...]]](Counter)
+        for sentence in delexicalise(corpus, self.slots):
+            texts[key_of(sentence.condition)][sentence.words] += 1
+        self.best = {key: max(found, key=lambda text: (found[text], text)) for key, found in texts.items()}
+
+    def write(self, act: object) -> list[str]:
+        """Return the words of the text for an act; several texts are joined by a full stop."""
+        left, texts = Counter(dict(key_of(act))), list[tuple[str, ...]]()
+        while +left:
+            fitting = [key for key in self.best if all(left[fact] >= n for fact, n in key)]
+            key = max(fitting, key=lambda one: (sum(n for _, n in one), self.best[one]), default=Key())
+            texts += [self.best[key]] if key else []
+            said = {fact: n for fact, n in key if fact[0] != ACT}
+            left.subtract(said)  # the kind of the act stays, for the next text
+            if not said:
+                break
+        return relexicalise([word for text in texts for word in (*text, ".")][:-1], act)
+
+
+def key_of(act: object) -> Key:
+    facts = ((slot, "=") if is_literal((slot, value)) else (slot, value) for slot, value in facts_of(act))
+    return frozenset(Counter(facts).items())
+
+
+def measured(judge: Judge, text: llrnn.Corpus, outputs: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return the judge's counts by sort of fact, BLEU, the authors' slot errors, and values in another slot's frame."""
+    found = {sort: Counter[str]() for sort in ("values", "worded", "kinds of acts")}
+    for sentence, words in zip(text, outputs, strict=True):
+        for one in judge.verdicts(sentence.condition, words):
+            sort = "kinds of acts" if one.slot == ACT else "worded" if one.value in WORDLESS else "values"
+            found[sort][one.kind] += 1
+    acts = [sentence.condition for sentence in text]
+    frames = [announced(act, words) for act, words in zip(acts, outputs, strict=True)]
+    theirs = [placeholder_errors(act, words) for act, words in zip(acts, outputs, strict=True)]
+    return {
+        "facts": {sort: {kind: own[kind] for kind in KINDS} for sort, own in found.items()},
+        "bleu": bleu(references_of(text), outputs),
+        "their slot errors": sum(one.missing + one.redundant for one in theirs) / sum(one.required for one in theirs),
+        "announced": sum(count for count, _ in frames),
+        "misplaced": sum(wrong for _, wrong in frames),
+    }
+
+
+def trained(folder: Path, data: Path, share: int, seed: int, config: Path | None) -> llrnn.LLRNN:
+    """Return the model of a folder, drafted and trained where it is not there yet; `config`: instead of a draft."""
+    part = "train" if share == 100 else f"train-{share}"
+    command = [sys.executable, "-m", "llrnn"]
+    if not (folder / "model").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        drafted = folder / "drafted.toml"
+        extra = ["--set", f'corpus.train=["{{data}}/{part}.jsonl"]'] if config else []
+        if config is None:
+            texts = [str(data / f"{part}.jsonl"), "--valid", str(data / "valid.jsonl")]
+            subprocess.run([*command, "init", *texts, "--out", str(drafted)], check=True)
+        asked = ["train", str(config or drafted), "--data", str(data), "--out", str(folder / "model"), *extra]
+        subprocess.run([*command, *asked, "--seed", str(seed), "--quiet"], check=True)
+    return llrnn.load(folder / "model")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--shares", type=int, nargs="+", default=[100, 20, 5])
+    parser.add_argument("--texts", nargs="+", default=list(TEXTS), choices=TEXTS)
+    given = parser.parse_args()
+    data = given.out / "data"
+    write_parts(data, given.data / "rnnlg_restaurant", sorted({*given.shares, 100}))
+    texts = {name: opened(data / f"{name}.jsonl") for name in given.texts}
+    every = [one.condition for text in texts.values() for one in text]
+    judge = Judge.fit(opened(data / "valid.jsonl"), every)
+    result = given.out / "nlg-said.json"
+    found: dict[str, dict[str, Any]] = json.loads(result.read_text()) if result.exists() else {}
+
+    def add(name: str, outputs: dict[str, list[Sequence[str]]]) -> None:
+        found.setdefault(name, {}).update({text: measured(judge, texts[text], own) for text, own in outputs.items()})
+        result.write_text(json.dumps(found, indent=1) + "\n")
+        sys.stdout.write(f"{name} {json.dumps(found[name])}\n")
+
+    add("people", {name: [one.words for one in text] for name, text in texts.items()})
+    delexicalised = Path(__file__).parents[1] / "configs" / "nlg" / "delexicalised.toml"
+    for share in given.shares:
+        part = "train" if share == 100 else f"train-{share}"
+        templates = Templates(opened(data / f"{part}.jsonl"))
+        add(
+            f"templates-{share}",
+            {name: [templates.write(one.condition) for one in text] for name, text in texts.items()},
+        )
+        for seed, system in chain(((seed, "init") for seed in range(given.seeds)), [(0, "delexicalised")]):
+            name = f"{system}-{share}-{seed}"
+            if {*given.texts} <= found.get(name, {}).keys():
+                continue
+            model = trained(given.out / name, data, share, seed, None if system == "init" else delexicalised)
+            add(name, {k: [one.words for one in write(model, text.conditions)] for k, text in texts.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Facts without words of their own: alignment, coverage and the three features, from their definitions."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import llrnn
+from llrnn import EOS, GRU, LLRNN, Corpus, Vocabulary, load
+from llrnn.knowledge.backgrounds import Uniform
+from llrnn.knowledge.contextual import Worded, restore
+from llrnn.knowledge.features import Identity
+from llrnn.model.decode import errors
+from llrnn.model.testing import check_contextual
+from llrnn.text.conditions import parse_act
+
+PAIRS = [
+    ("inform(name=roma;kids=no)", "roma does not allow children"),
+    ("inform(name=roma;kids=yes)", "children may come to roma"),
+    ("inform(name=taj;kids=no)", "taj does not allow children"),
+    ("inform(name=taj;dogs=no)", "no dog may come to taj"),
+    ("inform(name=roma;dogs=no)", "no dog may come to roma"),
+    ("inform(name=blue door;dogs=no)", "no dog may come to blue door"),
+    ("inform(name=taj;dogs=no;kids=yes)", "taj where children may come , no dog may"),
+    ("inform(name=blue door)", "blue door is nice"),
+    ("inform(name=roma;price=cheap)", "roma costs little"),
+    ("inform(name=taj;price=cheap)", "taj costs little"),
+    ("inform(name=blue door;price=cheap)", "blue door costs little"),
+    ("?request(food)", "what food would you like"),
+    ("?request(area)", "where would you like to eat"),
+]
+NOBODY = ("", "")
+
+
+def corpus_of(pairs: Sequence[tuple[str, str]]) -> Corpus:
+    sentences = Corpus.from_sentences([text.split() for _, text in pairs]).sentences
+    return Corpus(
+        tuple(replace(one, condition=parse_act(c)) for one, (c, _) in zip(sentences, pairs, strict=True)), "x"
+    )
+
+
+CORPUS = corpus_of(PAIRS)
+VOCABULARY = Vocabulary([*{word: None for _, text in PAIRS for word in text.split()}, EOS])
+ACTS = [sentence.condition for sentence in CORPUS]
+# sources of each pair, by hand; a price is said in other words in three texts of three
+SOURCES = {
+    "kids=no": [("kids", "no"), ("kids", "*"), ("*", "no")],
+    "kids=yes": [("kids", "yes"), ("kids", "*"), ("*", "yes")],
+    "dogs=no": [("dogs", "no"), ("dogs", "*"), ("*", "no")],
+    "price=cheap": [("price", "cheap"), ("price", "*"), ("*", "cheap")],
+    "food": [("food", "?"), ("food", "*"), ("*", "?")],
+    "area": [("area", "?"), ("area", "*"), ("*", "?")],
+}
+
+
+def facts_in(act: str) -> list[str]:
+    return act.rstrip(")").replace("(", ";").split(";")
+
+
+def sources(act: str) -> set[tuple[str, str]]:
+    kind, *slots = facts_in(act)
+    found = {NOBODY, ("()", kind)}
+    for slot in slots:
+        found |= set(SOURCES.get(slot, [("name", "=")]))
+    return found
+
+
+def words(act: str, text: str) -> list[str]:
+    for name in ("roma", "taj", "blue door"):
+        text = text.replace(name, "SLOT_NAME") if name in act else text
+    return text.split()
+
+
+def model_one(rounds: int) -> dict[tuple[tuple[str, str], str], float]:
+    """t(w | s) and expected counts by the definition, word by word."""
+    t: dict[tuple[tuple[str, str], str], float] = defaultdict(lambda: 1.0)
+    for _ in range(rounds):
+        count: dict[tuple[tuple[str, str], str], float] = defaultdict(float)
+        for act, text in PAIRS:
+            for word in words(act, text):
+                total = sum(t[source, word] for source in sources(act))
+                for source in sources(act):
+                    count[source, word] += t[source, word] / total
+        whole: dict[tuple[str, str], float] = defaultdict(float)
+        for (source, _), n in count.items():
+            whole[source] += n
+        t = defaultdict(float, {(source, word): n / whole[source] for (source, word), n in count.items()})
+        often = count
+    return {key: share for key, share in t.items() if often[key] >= 1.0}
+
+
+SHARES = model_one(8)
+
+
+def test_wordings_are_what_eight_rounds_of_alignment_find() -> None:
+    found = {
+        ((slot, value), word): share
+        for slot, value, own in Worded.aligned(CORPUS).saved().fields["shares"]
+        for word, share in own.items()
+    }
+    assert found == pytest.approx(SHARES)
+    assert found[("kids", "*"), "children"] > 0.2
+
+
+def told(act: str, text: str, fact: str) -> float:
+    """How many of the words are expected to come from a fact: from its slot, not from any *=no."""
+    return sum(
+        sum(SHARES.get((source, word), 0.0) for source in SOURCES[fact][:2]) / total
+        for word in text.split()
+        if (total := sum(SHARES.get((source, word), 0.0) for source in sources(act)))
+    )
+
+
+MEAN = {
+    fact: sum(told(act, " ".join(words(act, text)), fact) for act, text in having) / len(having)
+    for fact in SOURCES
+    if (having := [pair for pair in PAIRS if fact in facts_in(pair[0])])
+}
+
+
+def surplus(these: set[tuple[str, str]], others: set[tuple[str, str]], word: str) -> float:
+    def most(among: set[tuple[str, str]]) -> float:
+        return max([0.001, *(SHARES.get((source, word), 0.0) for source in among)])
+
+    return max(math.log(most(these) / most(others)), 0.0)
+
+
+@pytest.mark.parametrize("act", ["inform(name=roma;kids=no)", "inform(name=taj;dogs=no;kids=yes)", "?request(area)"])
+@pytest.mark.parametrize("text", ["", "roma does not", "children may come ,", "where would you like", "no dog may"])
+def test_features_are_what_the_equations_say(act: str, text: str) -> None:
+    worded = Worded.aligned(CORPUS).bind(VOCABULARY)
+    state = worded.initial(parse_act(act))
+    for word in text.split():
+        state = worded.advance(state, VOCABULARY.id(word))
+    facts = [slot for slot in facts_in(act) if slot in SOURCES]
+    share = {fact: told(act, text, fact) / MEAN[fact] if MEAN[fact] else math.inf for fact in facts}
+    due = {source for fact in facts if share[fact] < 0.8 for source in SOURCES[fact]}
+    own, every = sources(act), {source for several in SOURCES.values() for source in several}
+    rest, found = worded.value(state)
+    assert rest == [0.0, 0.0, 0.0]
+    for word in VOCABULARY:
+        wanted = (surplus(due, own - due, word), surplus(every - own, own, word), 0.0)
+        if word == EOS:
+            wanted = (0.0, 0.0, sum(one < 0.4 for one in share.values()))
+        assert found.get(VOCABULARY.id(word), (0.0, 0.0, 0.0)) == pytest.approx(wanted, abs=1e-5), word
+
+
+def test_what_is_said_is_not_due_any_more_and_what_nobody_asked_for_is_foreign() -> None:
+    worded = Worded.aligned(CORPUS).bind(VOCABULARY)
+    before = worded.initial(parse_act("inform(name=roma;kids=no)"))
+    state = before
+    for word in ["roma", "does", "not", "allow", "children"]:
+        state = worded.advance(state, VOCABULARY.id(word))
+    eos, allow = VOCABULARY.eos, VOCABULARY.id("allow")
+    assert worded.value(before)[1][eos] == [0.0, 0.0, 1.0]
+    assert worded.values([before]).value.max(0).values[0] > 1
+    assert worded.value(before)[1][allow] == pytest.approx([math.log(SHARES[("kids", "no"), "allow"] / 0.001), 0, 0])
+    assert eos not in worded.value(state)[1]
+    assert worded.value(worded.advance(state, eos))[1][eos] == [0.0, 0.0, 1.0]  # the next sentence
+    plain = worded.initial(parse_act("inform(name=roma)"))
+    assert worded.values([plain]).value.max(0).values[1] > 1
+    assert allow in worded.value(plain)[1]
+
+
+def test_texts_that_leave_a_fact_out_have_an_error() -> None:
+    worded, act = Worded.aligned(CORPUS), parse_act("inform(name=roma;kids=no)")
+    assert errors(act, ["roma", "does", "not", "allow", "children"], worded) == 0
+    assert errors(act, ["roma", "is", "nice"], worded) == 1
+    assert errors(act, ["roma", "is", "nice"]) == 0
+    assert worded.unsaid(parse_act("inform(name=roma;pets=none)"), ["roma"]) == 0  # no text ever said what that is
+
+
+def test_the_laws_of_features_hold() -> None:
+    check_contextual(Worded.aligned(CORPUS), VOCABULARY, conditions=ACTS)
+
+
+def test_pairs_without_such_facts_have_nothing_to_say() -> None:
+    worded = Worded.aligned(corpus_of([("inform(name=roma)", "roma is nice")] * 3)).bind(VOCABULARY)
+    check_contextual(worded, VOCABULARY, conditions=ACTS)
+    assert worded.value(worded.initial(None)) == ([0.0, 0.0, 0.0], {})
+
+
+def test_features_come_back_from_a_folder(tmp_path: Path) -> None:
+    worded = Worded.aligned(CORPUS)
+    assert restore(worded.saved()).saved() == worded.saved()
+    assert repr(restore(worded.saved())) == "Worded(6 facts)"
+    model = LLRNN(
+        VOCABULARY,
+        output_features=Identity(),
+        background=Uniform(),
+        controller=GRU(hidden=4),
+        contextual=[worded],
+    )
+    model.save(tmp_path / "saved")
+    one = corpus_of(PAIRS[:1])
+    before, opened = llrnn.evaluate(model, one), llrnn.evaluate(load(tmp_path / "saved"), one)
+    assert before.perplexity == opened.perplexity
