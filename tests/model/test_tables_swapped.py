@@ -174,6 +174,16 @@ def test_the_words_of_a_new_table_are_listed_with_their_column() -> None:
     assert all(one.vocabulary is swapped.vocabulary for one in swapped.contextual)
 
 
+def test_new_words_of_a_column_are_as_likely_a_priori_as_its_words_were_on_average() -> None:
+    """Names were said 3, 2 and 4 times, numbers 2, 1 and 1 times: a new name counts 3, a new number 1."""
+    swapped = swap(phone_model(), tables={"db": MORE})
+    prior = swapped.background.prior([swapped.background.initial()]).dense(1).log_b[0]
+    zig, zag, golden, new, once = prior[swapped.vocabulary.ids(["zig", "zag", "golden", "789", "34"])].tolist()
+    assert zig == zag == pytest.approx(golden)
+    assert new == pytest.approx(once)
+    assert golden > once
+
+
 def test_the_given_model_stays_as_it_is() -> None:
     model, again = phone_model(), phone_model()
     swapped = swap(model, tables={"db": MORE})

@@ -22,6 +22,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -241,10 +242,14 @@ def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
     """Return a model with other look-up tables in place of some of the model's.
 
     `tables`: {name of the table that is replaced: the new knowledge base}. Their words are added to the vocabulary
-    first, since only listed words can be looked up. If none are new, `model` itself is changed.
+    first, since only listed words can be looked up, each as if seen as often as a word of its column in the old table
+    is on average: what stands in a cell is as likely as what stood there. If none are new, `model` itself is changed.
     """
     changed = {name: old.with_table(tables[name]) for name, old in tables_of(model).items() if name in tables}
-    ready = add_from_conditions(model, [], words_by_column(changed.values()))
+    known, before = model.vocabulary, words_by_column(tables_of(model).values())
+    ids = {column: [known.id(word) for word in words if word in known] for column, words in before.items()}
+    often = {column: max(1, round(fmean(known.counts[x] for x in own))) for column, own in ids.items() if own}
+    ready = add_from_conditions(model, [], words_by_column(changed.values()), often)
     ready.contextual = tuple(
         changed[old.name].bind(ready.vocabulary) if isinstance(old, Lookup) and old.name in changed else old
         for old in ready.contextual

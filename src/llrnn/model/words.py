@@ -578,14 +578,18 @@ def value_attribute(slot: str) -> str:
 
 
 def add_from_conditions(
-    model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None
+    model: LLRNN,
+    conditions: Iterable[object],
+    others: Mapping[str, Iterable[str]] | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> LLRNN:
     """Return a model with the unlisted words of these conditions added to the vocabulary, or `model` itself.
 
     A condition is the input that a text is written from. `others`: {slot: further words}. Words that are values of a
     slot have the feature "Value:SLOT" if the model has it. The model itself is returned where all are listed, where no
-    part of it would use them, or where a constraint reads characters. A new value counts as a word seen once; a word of
-    the text before keeps the probability that it had unlisted. Raises LLRNNError where the model can take no new words.
+    part of it would use them, or where a constraint reads characters. A new value counts as a word seen once, or as
+    often as `counts` says, {slot: times}; a word of the text before keeps the probability that it had unlisted. Raises
+    LLRNNError where the model can take no new words.
     """
     words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
     if model.background.is_static and not model.contextual and not words_in:
@@ -603,7 +607,8 @@ def add_from_conditions(
         return model
     known = {*model.output_features.names, *model.input_features.names}
     attributes = {word: frozenset(map(value_attribute, of)) & known for word, of in slots.items()}
-    new = [Entry(word, attributes[word], count=1) for word in sorted(slots)]
+    often = {word: max((counts or {}).get(slot, 1) for slot in of) for word, of in slots.items()}
+    new = [Entry(word, attributes[word], count=often[word]) for word in sorted(slots)]
     return add(model, [*new, *map(Entry, read)], unchanged=True)
 
 
