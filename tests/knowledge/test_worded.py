@@ -161,6 +161,8 @@ def test_what_is_said_is_not_due_any_more_and_what_nobody_asked_for_is_foreign()
     assert worded.values([before]).value.max(0).values[0] > 1
     assert worded.value(before)[1][allow] == pytest.approx([math.log(SHARES[("kids", "no"), "allow"] / 0.001), 0, 0])
     assert eos not in worded.value(state)[1]
+    assert worded.remarks(before, ()) == dict.fromkeys(("Worded:due", "Worded:untold"), "kids=no still to be told")
+    assert worded.remarks(state, ()) == {}
     assert worded.value(worded.advance(state, eos))[1][eos] == [0.0, 0.0, 1.0]  # the next sentence
     plain = worded.initial(parse_act("inform(name=roma)"))
     assert worded.values([plain]).value.max(0).values[1] > 1

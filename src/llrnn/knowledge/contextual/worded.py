@@ -146,6 +146,11 @@ class Worded(ContextualFeature[Telling]):
         means = [self._means.get(own[0], 0.0) for own in state.facts]
         return tuple([i for i, (told, mean) in enumerate(zip(state.told, means, strict=True)) if told < share * mean])
 
+    def remarks(self, state: Telling, words: Sequence[str]) -> Mapping[str, str]:
+        told = {"Worded:due": self._below(state, FULL), "Worded:untold": self._below(state, ENOUGH)}
+        facts = {name: ["=".join(state.facts[i][0]) for i in left] for name, left in told.items()}
+        return {name: f"{', '.join(left)} still to be told" for name, left in facts.items() if left}
+
     def values(self, states: Sequence[Telling]) -> ContextValues:
         found = [self._listed(state) for state in states]
         position = np.repeat(np.arange(len(states)), [len(words) for words, _ in found])
