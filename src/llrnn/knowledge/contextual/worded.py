@@ -5,9 +5,10 @@ one of the sources of its condition: none, the kind of the act, `slot=` of each 
 word, SLOT_NAME), and of each fact f without words three: slot=no, slot=*, *=no, so that rare facts share with others.
 
     t(w | s)    p(word w | source s), maximises Π_texts Π_w Σ_s t(w | s) over the sources s of each condition
-    told(f)     Σ over the words w so far: (t(w | slot=no) + t(w | slot=*)) / Σ_s t(w | s), by its mean in training
+    told(f)     Σ_w log (0.001 + Σ_s t(w | s)) / (0.001 + Σ_s t(w | s) without s = slot=no and slot=*) over the words so
+                far: how much better the condition explains them with f than without; as a share of its training mean
 
-f is told from a share of 0.4 on, and told in full from 0.8 on. With T(x | S) = max(0.001, max_{s in S} t(x | s)):
+f is told from a share of 0.3 on, and told in full from 0.6 on. With T(x | S) = max(0.001, max_{s in S} t(x | s)):
 
     Worded:due(x)      [log T(x | facts not told in full) − log T(x | the condition's other sources)]₊
     Worded:foreign(x)  [log T(x | sources of facts that the condition does not have) − log T(x | the condition's)]₊
@@ -40,8 +41,8 @@ Shares = dict[Source, dict[str, float]]  # t(word | source)
 _Listed = tuple[NDArray[np.int64], NDArray[np.float32]]
 NOBODY: Source = ("", "")
 ITERATIONS = 8
-ENOUGH, FULL = 0.4, 0.8  # of what texts say of a fact on average: it is told, and told in full
-LEAST = 0.001  # of T: what a source says less often than that, it does not say
+ENOUGH, FULL = 0.3, 0.6  # of what texts say of a fact on average: it is told, and told in full
+LEAST = 0.001  # what a source says less often than that, it does not say
 ONCE = 1.0  # expected occurrences: fewer are no evidence
 
 
@@ -49,7 +50,7 @@ class Telling(NamedTuple):
     """What a condition has to tell, and how much of it was told.
 
     `facts`: its facts without words of their own, each as a tuple of its sources; `others`: its other sources; `told`:
-    for each fact, how many of the words so far are expected to come from it.
+    for each fact, how much better it explains the words so far, in nats.
     """
 
     facts: tuple[tuple[Source, ...], ...]
@@ -66,7 +67,7 @@ class Worded(ContextualFeature[Telling]):
         Worded.aligned(corpus)              corpus: sentences with conditions
 
     shares  {(slot, value): {word: p(word | it)}}, what says a fact; `aligned` finds it
-    means   {(slot, value): how many words say the fact on average}
+    means   {(slot, value): how much of the fact texts tell on average, in nats}
     worded  facts whose values could be said, but are not
     """
 
@@ -125,11 +126,12 @@ class Worded(ContextualFeature[Telling]):
 
     def _behind(self, state: Telling, word: str) -> Telling:
         share = self._by_word.get(word, {})
-        says = [share.get(fact, 0.0) + share.get(any_value, 0.0) for fact, any_value, _ in state.facts]
-        if not any(says):
+        own = [share.get(fact, 0.0) + share.get(any_value, 0.0) for fact, any_value, _ in state.facts]
+        if not any(own):
             return state
-        total = sum(share.get(source, 0.0) for source in {*state.others}.union(*state.facts))
-        return state._replace(told=tuple([told + one / total for told, one in zip(state.told, says, strict=True)]))
+        total = LEAST + sum(share.get(source, 0.0) for source in {*state.others}.union(*state.facts))
+        more = (math.log(total / (total - one)) for one in own)
+        return state._replace(told=tuple(map(sum, zip(state.told, more, strict=True))))
 
     def unsaid(self, condition: object, words: Iterable[str]) -> int:
         """Return how many facts without words of their own a text leaves out; the condition is what it is written from.
