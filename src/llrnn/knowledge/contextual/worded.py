@@ -5,10 +5,11 @@ one of the sources of its condition: none, the kind of the act, `slot=` of each 
 word, SLOT_NAME), and of each fact f without words three: slot=no, slot=*, *=no, so that rare facts share with others.
 
     t(w | s)    p(word w | source s), maximises Π_texts Π_w Σ_s t(w | s) over the sources s of each condition
-    told(f)     Σ_w log (0.001 + Σ_s t(w | s)) / (0.001 + Σ_s t(w | s) without s = slot=no and slot=*) over the words so
-                far: how much better the condition explains them with f than without; as a share of its training mean
+    own(w)      the share of all w in the training texts that comes from slot=... or slot=*
+    told(f)     Σ_w own(w) log (0.001 + Σ_s t(w | s)) / (0.001 + Σ_s t(w | s) without s = slot=no and slot=*): how much
+                better the condition explains the words so far with f than without; divided by its mean in training
 
-f is told from a share of 0.3 on, and told in full from 0.6 on. With T(x | S) = max(0.001, max_{s in S} t(x | s)):
+f is told from 0.2 on, and told in full from 0.5 on. With T(x | S) = max(0.001, max_{s in S} t(x | s)):
 
     Worded:due(x)      [log T(x | facts not told in full) − log T(x | the condition's other sources)]₊
     Worded:foreign(x)  [log T(x | sources of facts that the condition does not have) − log T(x | the condition's)]₊
@@ -38,10 +39,11 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 Source = tuple[str, str]  # slot and value, "=" for one that is said as it is, "*" for any
 Shares = dict[Source, dict[str, float]]  # t(word | source)
+Own = dict[str, dict[str, float]]  # slot, word
 _Listed = tuple[NDArray[np.int64], NDArray[np.float32]]
 NOBODY: Source = ("", "")
 ITERATIONS = 8
-ENOUGH, FULL = 0.3, 0.6  # of what texts say of a fact on average: it is told, and told in full
+ENOUGH, FULL = 0.2, 0.5  # of what texts say of a fact on average: it is told, and told in full
 LEAST = 0.001  # what a source says less often than that, it does not say
 ONCE = 1.0  # expected occurrences: fewer are no evidence
 
@@ -67,12 +69,13 @@ class Worded(ContextualFeature[Telling]):
         Worded.aligned(corpus)              corpus: sentences with conditions
 
     shares  {(slot, value): {word: p(word | it)}}, what says a fact; `aligned` finds it
+    own     {slot: {word: share of the word's occurrences that says facts of the slot}}
     means   {(slot, value): how much of the fact texts tell on average, in nats}
     worded  facts whose values could be said, but are not
     """
 
-    def __init__(self, shares: Shares, means: Mapping[Fact, float], worded: Collection[Fact] = ()) -> None:
-        self._shares, self._means, self._worded = shares, dict(means), frozenset(worded)
+    def __init__(self, shares: Shares, own: Own, means: Mapping[Fact, float], worded: Collection[Fact] = ()) -> None:
+        self._shares, self._own, self._means, self._worded = shares, own, dict(means), frozenset(worded)
         every = {source for fact in self._means for source in _sources(fact)}
         self._of_facts = sorted(every & shares.keys())
         self._by_word: dict[str, dict[Source, float]] = {}
@@ -88,7 +91,7 @@ class Worded(ContextualFeature[Telling]):
         of_values = {slot for one in corpus for slot, _ in values_of(one.condition)} - {slot for slot, _ in worded}
         texts = delexicalise(corpus, of_values)
         pairs = [(_begun(sentence.condition, worded), sentence.words) for sentence in texts]
-        found = cls(_aligned(pairs), {}, worded)
+        found = cls(*_aligned(pairs), {}, worded)
         told, count = defaultdict[Fact, float](float), Counter[Fact]()
         for telling, words in pairs:
             for word in words:
@@ -96,7 +99,7 @@ class Worded(ContextualFeature[Telling]):
             for (fact, *_), share in zip(telling.facts, telling.told, strict=True):
                 told[fact] += share
                 count[fact] += 1
-        return cls(found._shares, {fact: told[fact] / n for fact, n in count.items()}, worded)
+        return cls(found._shares, found._own, {fact: told[fact] / n for fact, n in count.items()}, worded)
 
     reads_conditions = True
 
@@ -130,7 +133,8 @@ class Worded(ContextualFeature[Telling]):
         if not any(own):
             return state
         total = LEAST + sum(share.get(source, 0.0) for source in {*state.others}.union(*state.facts))
-        more = (math.log(total / (total - one)) for one in own)
+        weights = (self._own.get(fact[0], {}).get(word, 0.0) for fact, *_ in state.facts)
+        more = (weight * math.log(total / (total - one)) for weight, one in zip(weights, own, strict=True))
         return state._replace(told=tuple(map(sum, zip(state.told, more, strict=True))))
 
     def unsaid(self, condition: object, words: Iterable[str]) -> int:
@@ -194,14 +198,15 @@ class Worded(ContextualFeature[Telling]):
     def saved(self) -> Saved:
         shares = [[*source, dict(words)] for source, words in self._shares.items()]
         means = [[*fact, mean] for fact, mean in self._means.items()]
-        return Saved("worded", {"shares": shares, "means": means, "worded": sorted(map(list, self._worded))})
+        worded = sorted(map(list, self._worded))
+        return Saved("worded", {"shares": shares, "own": self._own, "means": means, "worded": worded})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Worded:
         """Make the features from the `fields` of what `saved` returned."""
         shares = {(slot, value): dict(words) for slot, value, words in fields["shares"]}
         means = {(slot, value): mean for slot, value, mean in fields["means"]}
-        return cls(shares, means, [(slot, value) for slot, value in fields["worded"]])
+        return cls(shares, fields["own"], means, [(slot, value) for slot, value in fields["worded"]])
 
     def __repr__(self) -> str:
         return f"Worded({len(self._means)} facts)"
@@ -225,10 +230,11 @@ def _begun(condition: object, worded: Collection[Fact]) -> Telling:
     return Telling(tuple(facts), tuple(dict.fromkeys(others)), (0.0,) * len(facts))
 
 
-def _aligned(pairs: Iterable[tuple[Telling, Sequence[str]]]) -> Shares:
-    """Return t(word | source) after `ITERATIONS` of EM; words that a source is expected to say less than once are not.
+def _aligned(pairs: Iterable[tuple[Telling, Sequence[str]]]) -> tuple[Shares, Own]:
+    """Return t(word | source) after `ITERATIONS` of EM, and {slot: {word: own(word)}}.
 
-    `pairs`: the sources of each text, and its words.
+    Words that a source is expected to say less than once are not among them. `pairs`: the sources of each text, and its
+    words.
     """
     numbers: dict[tuple[Source, str], int] = {}
     entries = list[int]()  # one for each source that each word may come from: the number of (source, word)
@@ -238,7 +244,7 @@ def _aligned(pairs: Iterable[tuple[Telling, Sequence[str]]]) -> Shares:
         sizes += [len(own)] * len(words)
         entries += [numbers.setdefault((source, word), len(numbers)) for word in words for source in own]
     if not numbers:
-        return {}
+        return {}, {}
     known = {source: n for n, source in enumerate(dict.fromkeys(source for source, _ in numbers))}
     source = np.array([known[source] for source, _ in numbers])
     entry, token = np.array(entries), np.repeat(np.arange(len(sizes)), sizes)
@@ -247,8 +253,13 @@ def _aligned(pairs: Iterable[tuple[Telling, Sequence[str]]]) -> Shares:
         p = t[entry]
         count = np.bincount(entry, p / np.bincount(token, p)[token], len(numbers))
         t = count / np.bincount(source, count)[source]
-    shares: Shares = {}
-    for ((name, word), n), share in zip(numbers.items(), t, strict=True):
-        if count[n] >= ONCE:
-            shares.setdefault(name, {})[word] = float(share)
-    return shares
+    often, shares, of_slots = defaultdict[str, float](float), Shares(), Own()
+    for (_, word), n in zip(numbers, count.tolist(), strict=True):
+        often[word] += n
+    for ((slot, value), word), n, share in zip(numbers, count.tolist(), t.tolist(), strict=True):
+        if n >= ONCE:
+            shares.setdefault((slot, value), {})[word] = share
+        if n >= ONCE and value != "=":
+            of_slot = of_slots.setdefault(slot, {})
+            of_slot[word] = of_slot.get(word, 0.0) + n / often[word]
+    return shares, of_slots
