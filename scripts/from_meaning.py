@@ -81,12 +81,24 @@ def measured(judge: Judge, text: llrnn.Corpus, outputs: Sequence[Sequence[str]])
     acts = [sentence.condition for sentence in text]
     frames = [announced(act, words) for act, words in zip(acts, outputs, strict=True)]
     theirs = [placeholder_errors(act, words) for act, words in zip(acts, outputs, strict=True)]
+    facts = {sort: {kind: own[kind] for kind in KINDS} for sort, own in found.items()}
     return {
-        "facts": {sort: {kind: own[kind] for kind in KINDS} for sort, own in found.items()},
+        "facts": facts,
+        "wrong": wrong(facts),
         "bleu": bleu(references_of(text), outputs),
         "their slot errors": sum(one.missing + one.redundant for one in theirs) / sum(one.required for one in theirs),
         "announced": sum(count for count, _ in frames),
         "misplaced": sum(wrong for _, wrong in frames),
+    }
+
+
+def wrong(facts: dict[str, dict[str, int]]) -> dict[str, float]:
+    """Return which share of each sort of facts, and of all, is neither said nor unsure, in percent."""
+    sorts = facts | {"all": {kind: sum(own[kind] for own in facts.values()) for kind in KINDS}}
+    right = ("said", "unsure")
+    return {
+        sort: 100 * sum(n for kind, n in own.items() if kind not in right) / max(sum(own.values()), 1)
+        for sort, own in sorts.items()
     }
 
 
