@@ -52,7 +52,6 @@ from llrnn.text.corpus import find_values, relexicalise
 from llrnn.text.units import decode
 
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
-_WAIT = float(__import__("os").environ.get("WAIT", "8"))
 _LOOP = 4  # so many words are not said twice in a search, unless a value of the condition became said in between
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
 
@@ -308,7 +307,7 @@ class Search:
         self.change: WeightChange | None = None  # of the weights, at every step
         self._values = _listed_values(model, condition)
         self._going: list[tuple[float, list[int]]] = [(0.0, [])]  # log p and words of those that go on, best first
-        self._done: list[tuple[float, float, list[int]]] = []  # errors, −log p and words of those that have ended
+        self._done: list[tuple[float, list[int]]] = []  # and of those that have ended
         self.state, self.rows = ModelState((), ()), [0]
         self.error: LLRNNError | None = None
 
@@ -367,28 +366,14 @@ class Search:
             return
         grown = sorted(grown, key=lambda entry: (-entry[0], entry[2]))[: 2 * self.width]
         eos = self.model.vocabulary.eos
-        ended = [(self._errors(found, log), -log, found) for log, _, found in grown if found[-1] == eos]
-        self._done = sorted([*self._done, *ended], key=lambda entry: entry[:2])[: self.width]
+        ended = [(log, found) for log, _, found in grown if found[-1] == eos]
+        self._done = sorted([*self._done, *ended], key=lambda entry: -entry[0])[: self.width]
         kept = [entry for entry in grown if entry[2][-1] != eos][: self.width]
         self._going = [(log, found) for log, _, found in kept]
-        self._ended = not kept or self._is_settled(kept[0][0])
+        # log p only falls as a sequence grows: nothing can get better than a full list of better ones
+        full = len(self._done) == self.width
+        self._ended = not kept or (full and self._done[-1][0] >= kept[0][0])
         self.rows, self.state = [] if self._ended else [start + row for _, row, _ in kept], state
-
-    def _is_settled(self, best: float) -> bool:
-        """Return whether no hypothesis that goes on, the likeliest of log p `best`, can be better than what has ended.
-
-        Log p only falls as a sequence grows. While every text that has ended has errors, a less likely one is waited
-        for, which may have fewer.
-        """
-        if len(self._done) < self.width:
-            return False
-        wait = _WAIT if self._done[0][0] else 0.0
-        return max(worst for _, worst, _ in self._done) + wait <= -best
-
-    def _errors(self, words: list[int], log_p: float) -> float:
-        one = spoken(self.model, _finish(self.model, self.prefix, words, log_p, None), self.condition)
-        wordings = next((one for one in self.model.contextual if isinstance(one, Worded)), None)
-        return errors(self.condition, (*one.prefix, *one.words), wordings)
 
     def _has_looped(self, words: list[int]) -> bool:
         """Return whether a hypothesis ends with four words that it had before, and said nothing new in between.
@@ -411,8 +396,12 @@ class Search:
         """
         if self.error is not None:
             raise self.error
-        best = [(-log, words) for _, log, words in self._done] or self._going
-        return [_finish(self.model, self.prefix, words, log, None) for log, words in best[: self.width]]
+        best = (self._done or self._going)[: self.width]
+        texts = [_finish(self.model, self.prefix, words, log, None) for log, words in best]
+        said = [spoken(self.model, one, self.condition) for one in texts]
+        wordings = next((one for one in self.model.contextual if isinstance(one, Worded)), None)
+        wrong = [errors(self.condition, (*one.prefix, *one.words), wordings) for one in said]
+        return [texts[place] for place in sorted(range(len(texts)), key=wrong.__getitem__)]  # stable: likelier first
 
 
 def errors(condition: object, words: Sequence[str], wordings: Worded | None = None) -> float:
