@@ -220,6 +220,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
             "unmentioned": {},
             "continued": {},
             "framed": {},
+            "worded": {},
             "lookup": {"table": "t.csv", "columns": ["a"]},
             "terms": {"lists": {"a": "a.txt"}},
         },

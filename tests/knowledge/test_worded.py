@@ -199,6 +199,7 @@ def test_pairs_without_such_facts_have_nothing_to_say() -> None:
     worded = Worded.aligned(corpus_of([("inform(name=roma)", "roma is nice")] * 3)).bind(VOCABULARY)
     check_contextual(worded, VOCABULARY, conditions=ACTS)
     assert worded.value(worded.initial(None)) == ([0.0, 0.0, 0.0], {})
+    assert worded.values([]).rest.shape == (0, 3)
 
 
 def test_features_come_back_from_a_folder(tmp_path: Path) -> None:

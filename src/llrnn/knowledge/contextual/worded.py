@@ -158,6 +158,8 @@ class Worded(ContextualFeature[Telling]):
         return {name: f"{', '.join(left)} still to be told" for name, left in facts.items() if left}
 
     def values(self, states: Sequence[Telling]) -> ContextValues:
+        if not states:
+            return ContextValues.none(0, 3)
         found = [self._listed(state) for state in states]
         position = np.repeat(np.arange(len(states)), [len(words) for words, _ in found])
         words, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
