@@ -1,12 +1,16 @@
 """What `llrnn init` and nothing else makes of dialogue acts, beside what a product team would take instead.
 
     python scripts/from_meaning.py ../shared/data OUT [--seeds 1] [--shares 100 20 5]
+    python scripts/from_meaning.py ../shared/data OUT --small
 
 Restaurant acts of RNNLG. For every share of the training pairs (in percent) and seed: `llrnn init`, `llrnn train`, and
 what is written from the acts of valid, test and unseen (the test with new names and telephone numbers), by a judge that
-has learnt from the validation pairs. Rivals: *templates* made from the training pairs, *delexicalised*, a softmax over
-text with placeholders (`configs/nlg/delexicalised.toml`), and *people*, the references. What is there already is not
-done again; OUT/nlg-said.json is the result.
+has learnt from the validation pairs. `--small`: one layer of 64 units, ten epochs, all pairs, with the knowledge of
+facts without words of their own and without it, from the acts of valid alone.
+
+Rivals: *templates* made from the training pairs, *delexicalised*, a softmax over text with placeholders
+(`configs/nlg/delexicalised.toml`), and *people*, the references. What is trained already is not trained again;
+OUT/nlg-said.json is the result.
 
 A template is a training text with values as placeholders; its key are the act's kind, slots and worded values. An act
 gets the most frequent text of the largest key that fits into it, and another one for what is left.
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -34,7 +39,7 @@ from llrnn_lab.studies.nlg_data import write_parts
 from llrnn_lab.studies.nlg_scores import announced, placeholder_errors
 
 TEXTS = ("valid", "test", "unseen")
-WORDLESS = ("yes", "no", "none", "dont_care", "?")
+SMALL = ("controller.hidden=64", "controller.layers=1", "condition.size=48", "training.epochs=10")
 Key = frozenset[tuple[Fact, int]]
 
 
@@ -76,7 +81,8 @@ def measured(judge: Judge, text: llrnn.Corpus, outputs: Sequence[Sequence[str]])
     found = {sort: Counter[str]() for sort in ("values", "worded", "kinds of acts")}
     for sentence, words in zip(text, outputs, strict=True):
         for one in judge.verdicts(sentence.condition, words):
-            sort = "kinds of acts" if one.slot == ACT else "worded" if one.value in WORDLESS else "values"
+            literal = is_literal((one.slot, one.value))
+            sort = "kinds of acts" if one.slot == ACT else "values" if literal else "worded"
             found[sort][one.kind] += 1
     acts = [sentence.condition for sentence in text]
     frames = [announced(act, words) for act, words in zip(acts, outputs, strict=True)]
@@ -102,17 +108,25 @@ def wrong(facts: dict[str, dict[str, int]]) -> dict[str, float]:
     }
 
 
-def trained(folder: Path, data: Path, share: int, seed: int, config: Path | None) -> llrnn.LLRNN:
-    """Return the model of a folder, drafted and trained where it is not there yet; `config`: instead of a draft."""
+def trained(
+    folder: Path, data: Path, share: int, seed: int, config: Path | None, small: Sequence[str] = (), drop: str = ""
+) -> llrnn.LLRNN:
+    """Return the model of a folder, drafted and trained where it is not there yet; `config`: instead of a draft.
+
+    `small`: settings in place of the draft's; `drop`: text that is taken out of it.
+    """
     part = "train" if share == 100 else f"train-{share}"
     command = [sys.executable, "-m", "llrnn"]
     if not (folder / "model").exists():
         folder.mkdir(parents=True, exist_ok=True)
         drafted = folder / "drafted.toml"
         extra = ["--set", f'corpus.train=["{{data}}/{part}.jsonl"]'] if config else []
+        extra += [word for one in small for word in ("--set", one)]
         if config is None:
             texts = [str(data / f"{part}.jsonl"), "--valid", str(data / "valid.jsonl")]
             subprocess.run([*command, "init", *texts, "--out", str(drafted)], check=True)
+            given = drafted.read_text()
+            drafted.write_text(re.sub(drop, "", given) if drop else given)
         asked = ["train", str(config or drafted), "--data", str(data), "--out", str(folder / "model"), *extra]
         subprocess.run([*command, *asked, "--seed", str(seed), "--quiet"], check=True)
     return llrnn.load(folder / "model")
@@ -125,7 +139,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--shares", type=int, nargs="+", default=[100, 20, 5])
     parser.add_argument("--texts", nargs="+", default=list(TEXTS), choices=TEXTS)
+    parser.add_argument("--small", action="store_true")
     given = parser.parse_args()
+    given.texts = ["valid"] if given.small else given.texts
     data = given.out / "data"
     write_parts(data, given.data / "rnnlg_restaurant", sorted({*given.shares, 100}))
     texts = {name: opened(data / f"{name}.jsonl") for name in given.texts}
@@ -139,6 +155,11 @@ def main() -> None:
         result.write_text(json.dumps(found, indent=1) + "\n")
         sys.stdout.write(f"{name} {json.dumps(found[name])}\n")
 
+    if given.small:
+        for name, drop in (("small", ""), ("small-without", r'\[\[contextual\]\]\nkind = "worded".*\n')):
+            model = trained(given.out / name, data, 100, 0, None, SMALL, drop)
+            add(name, {"valid": [one.words for one in write(model, texts["valid"].conditions)]})
+        return
     add("people", {name: [one.words for one in text] for name, text in texts.items()})
     delexicalised = Path(__file__).parents[1] / "configs" / "nlg" / "delexicalised.toml"
     for share in given.shares:

@@ -132,7 +132,8 @@ class Worded(ContextualFeature[Telling]):
         own = [share.get(fact, 0.0) + share.get(any_value, 0.0) for fact, any_value, _ in state.facts]
         if not any(own):
             return state
-        total = LEAST + sum(share.get(source, 0.0) for source in {*state.others}.union(*state.facts))
+        every = {*state.others}.union(*state.facts)
+        total = LEAST + math.fsum(share.get(source, 0.0) for source in every)  # the same in whatever order
         weights = (self._own.get(fact[0], {}).get(word, 0.0) for fact, *_ in state.facts)
         more = (weight * math.log(total / (total - one)) for weight, one in zip(weights, own, strict=True))
         return state._replace(told=tuple(map(sum, zip(state.told, more, strict=True))))
