@@ -17,7 +17,7 @@ means is learnt from all slots. Likelihood with a penalty, float64: the same pai
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,6 +123,10 @@ class Judge:
         often = {word for word, count in counts.items() if count >= FEW}
         lines = [_known(one.line, often) for one in masked]
         labels = [self._labels(act) for act in acts]
+        self.forms = defaultdict[tuple[str, str], set[str]](set)  # classes of (kind of act, slot)
+        for act, own in zip(acts, labels, strict=True):
+            for slot, label in own.items():
+                self.forms[_kind(act), slot] |= {label, *label.split("|")}
         self._learn_worded(lines, labels)
         self._learn_places(texts, found, masked, often)
 
@@ -164,7 +168,7 @@ class Judge:
             if (slot, value) not in self.worded:
                 self.values.setdefault(tuple(value.split()), Counter())[slot] += n
         without, alien, repeated, total = Counter[Words](), Counter[Words](), Counter[str](), Counter[str]()
-        kinds = dict[str, set[str]]()  # slots that acts of a kind ever have
+        kinds = self.kinds = dict[str, set[str]]()  # slots that acts of a kind ever have
         for act in acts:
             kinds.setdefault(_kind(act), set()).update(slot for slot, _ in facts_of(act))
         for act, words in pairs:
@@ -278,11 +282,13 @@ class Judge:
                     yield f"{slot}|{name}", begin, end
                     yield " ".join(plain[begin:end]), begin, end
 
-    def _classes(self, slot: str, line: list[str]) -> tuple[dict[str, float], tuple[float, str, str]]:
+    def _classes(
+        self, slot: str, line: list[str], among: Collection[str]
+    ) -> tuple[dict[str, float], tuple[float, str, str]]:
         """Return {class: p} of a slot, and (p, class, class) of what two halves of the sentence say for themselves."""
         model = self.facts
         assert model is not None
-        keep = [i for i, name in enumerate(model.classes) if "|" not in name or name in self.prior[slot]]
+        keep = [i for i, name in enumerate(model.classes) if name in (ABSENT, LITERAL) or name in among]
         names = [model.classes[i] for i in keep]
         grams, at = self._features(slot, line), model.index
         rows = [(at[name], begin, end) for name, begin, end in grams if name in at]
@@ -334,7 +340,11 @@ class _Judged:
         self.mentions = judge._mentions(act, words)
         self.masked = _masked(words, self.mentions)
         self.line = _known(self.masked.line, judge.seen)
-        self.classes = {slot: judge._classes(slot, self.line) for slot in judge.anchors}
+        kind = _kind(act)
+        self.classes = {
+            slot: judge._classes(slot, self.line, judge.forms[kind, slot] | {self.labels.get(slot, ABSENT)})
+            for slot in judge.anchors
+        }
         self.claims, self.doubts = defaultdict[str, list[Verdict]](list), list[Verdict]()
         self._claim()
 
@@ -377,11 +387,35 @@ class _Judged:
             return Verdict(slot, value, self._instead(slot), 0.0)
         if len(hits) > wanted and slot not in self.judge.often and words not in self.judge.ordinary:
             return Verdict(slot, value, "repeated", 1.0)
-        places = [self.judge.places.p(_around(self.line, (place, place + 1))) for place in hits]
-        p = max(places, key=lambda one: one.get(slot, 0.0))
-        rivals = [q for other, q in p.items() if other != slot and LITERAL in self.labels.get(other, "").split("|")]
-        misplaced = wanted == 1 and p.get(slot, 1.0) <= UNSAID and max(rivals, default=0.0) >= SURE
+        p = max((self._place(place) for place in hits), key=lambda one: one.get(slot, 0.0))
+        rivals = [
+            other
+            for other, q in p.items()
+            if q >= SURE and other != slot and LITERAL in self.labels.get(other, "").split("|")
+        ]
+        misplaced = wanted == 1 and p.get(slot, 1.0) <= UNSAID and rivals and not self._evident(fact, *rivals)
         return Verdict(slot, value, "contradicted" if misplaced else "said", p.get(slot, 1.0))
+
+    def _kinds(self) -> dict[str, float]:
+        """Return {kind: p} of acts, among those that ever have the slots of the condition, and its own."""
+        if not self.words:
+            return {ABSENT: 1.0}
+        p, slots = self.judge.acts.p(name for name, _, _ in _grams(self.line)), self.labels.keys()
+        may = {kind: q for kind, q in p.items() if slots <= self.judge.kinds.get(kind, slots) or kind == self.labels[ACT]}
+        return {kind: q / sum(may.values()) for kind, q in may.items()}
+
+    def _place(self, place: int) -> dict[str, float]:
+        """Return {slot: p} by the words around a place of the line."""
+        return self.judge.places.p(_around(self.line, (place, place + 1)))
+
+    def _evident(self, fact: Fact, rival: str) -> bool:
+        """Whether a value tells its slot by itself, though it stands where a rival does, which is said elsewhere.
+
+        So "serves dinner and serves thai food": nobody takes dinner for the food.
+        """
+        slots = self.judge.values.get(tuple(fact[1].split()), Counter())
+        own = [i for i, one in enumerate(self.masked.origins) if isinstance(one, Mention) and one[2:] == (rival, True)]
+        return slots.keys() == {fact[0]} and slots.total() >= FEW and any(self._place(i)[rival] >= LIKELY for i in own)
 
     def _is(self, one: Mention | str, words: Words) -> bool:
         return isinstance(one, Mention) and one.own and self.words[one.begin : one.end] == words
@@ -399,7 +433,7 @@ class _Judged:
         slot, value = fact
         label, both = self.labels[slot], (0.0, "", "")
         if slot == ACT:
-            p = self.judge.acts.p(name for name, _, _ in _grams(self.line)) if self.words else {ABSENT: 1.0}
+            p = self._kinds()
         elif slot in self.classes:
             p, both = self.classes[slot]
         else:
@@ -411,7 +445,8 @@ class _Judged:
             same = "repeated" if both[1] == both[2] else "said" if is_own else "contradicted"
             return Verdict(slot, value, same if both[0] >= SURE else "said", own)
         if p.get(ABSENT, 0.0) >= SURE:
-            return Verdict(slot, value, "missing" if slot == ACT else self._instead(slot), own)
+            kind = "missing" if slot == ACT else self._instead(slot)  # a word that nobody knows might say it
+            return Verdict(slot, value, "unsure" if kind == "missing" and NEW in self.line else kind, own)
         known = slot in self.judge.prior and any(self.judge.prior[slot][part] for part in {label, *label.split("|")})
         return Verdict(slot, value, "contradicted" if known and own <= UNSAID else "unsure", own)
 
