@@ -28,7 +28,7 @@ SMALL = ("controller.hidden=64", "controller.layers=1")
 CONFIGS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # name: configuration, folder of its texts, changes
     "embedded": ("embedded.toml", "none", ()),
     "open": ("turkish-open.toml", "tr", ()),
-    "nlg": ("nlg/copied.toml", "nlg", ()),
+    "nlg": ("", "nlg", ()),  # what `llrnn init` drafts for its pairs
     "agreement": ("agreement/best.toml", "french", SMALL),
     "experts": ("table4/experts.toml", "french", SMALL),
 }
@@ -39,6 +39,9 @@ def prepared(data: Path, out: Path) -> None:
     open_data.prepare(data, out / "tr", "tr", sentences=SENTENCES)
     if not (out / "nlg").exists():
         nlg_data.write_parts(out / "nlg", data / "rnnlg_restaurant")
+        texts = [str(out / "nlg" / f"{part}.jsonl") for part in ("train", "valid")]
+        command = ["llrnn", "init", texts[0], "--valid", texts[1], "--out", str(out / "nlg" / "drafted.toml")]
+        subprocess.run(command, check=True)
     prepare.prepare(data, out / "french", sentences=SENTENCES)
     if not (known := out / "french" / "agreement.json.gz").exists():
         treebank = str(data / "ud_french" / "fr_sequoia-ud-train.conllu")
@@ -51,7 +54,7 @@ def losses(config: str, data: Path, changes: tuple[str, ...]) -> list[str]:
     """Mean losses since the epoch began after each of the first steps, as hexadecimal floats."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    path = Path(__file__).parents[1] / "configs" / config
+    path = Path(__file__).parents[1] / "configs" / config if config else data / "drafted.toml"
     project = Project.from_config(read_config(path, changes, data=data))
     settings = project.config.training.changed(log_every=1, epochs=9)
     records = train(project.model(), project.corpora["train"], others=project.others, settings=settings)

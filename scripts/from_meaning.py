@@ -95,6 +95,9 @@ def measured(judge: Judge, text: llrnn.Corpus, outputs: Sequence[Sequence[str]])
         "their slot errors": sum(one.missing + one.redundant for one in theirs) / sum(one.required for one in theirs),
         "announced": sum(count for count, _ in frames),
         "misplaced": sum(wrong for _, wrong in frames),
+        "misplaced as read": sum(
+            announced(act, words, as_read=True)[1] for act, words in zip(acts, outputs, strict=True)
+        ),
     }
 
 

@@ -75,7 +75,7 @@ VERBS += [
     "config schema",
     "config check",
 ]
-VERBS += ["experiment nlg", "experiment knowledge-base", "experiment semantic-parsing", "experiment char-nlg"]
+VERBS += ["experiment knowledge-base", "experiment semantic-parsing", "experiment char-nlg"]
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,10 @@ import pytest
 from llrnn import Corpus
 from llrnn.config import read_config
 from llrnn.config.pairs import draft_pairs
-from llrnn.config.project import Project, names_slots, with_slots
+from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.text.corpus import FoundSlots
 from test_cli import Capture, done, refused
-
-CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def laptops(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -60,32 +58,6 @@ def test_a_value_in_a_hundred_that_is_new_makes_a_slot_open() -> None:
         text = Corpus.from_sentences([words.split() for _, words in given]).sentences
         corpus = Corpus(tuple(replace(one, condition=c) for one, (c, _) in zip(text, given, strict=True)))
         assert (FoundSlots.of(corpus).open == ("food",)) is is_open
-
-
-def test_the_configuration_of_the_study_fits_another_domain(data: Path) -> None:
-    config = read_config(CONFIGS / "nlg" / "copied.toml", data=data)
-    assert names_slots(config)
-    project = Project.from_config(config)
-    assert project.config.lexicon.values == ["name"]
-    assert project.config.features.output[0].model_dump()["without"] == ["Value:name"]
-    names = [name for feature in project.contextual for name in feature.names]
-    assert {"Copied:name", "Copied:family", "Copied:weight", "Framed"} <= {*names}
-    assert not names_slots(project.config)
-    model = project.model()
-    assert model.provenance["config"]["condition"]["unread"] == ["name"]
-
-
-def test_placeholders_for_all_values_of_the_corpus(data: Path) -> None:
-    changes = ['corpus.delexicalised=["{slots}"]', "lexicon={}", "background={kind='discounted'}"]
-    config = read_config(CONFIGS / "nlg" / "delexicalised.toml", changes, data=data)
-    project = Project.from_config(config)
-    assert "SLOT_WEIGHT" in project.corpora["train"][0].words
-
-
-def test_a_text_without_conditions_has_no_slots(data: Path) -> None:
-    config = read_config(CONFIGS / "nlg" / "copied.toml", data=data)
-    with pytest.raises(ConfigError, match=r"\{slots\} and \{open\} stand for slots .* found none in plain"):
-        with_slots(config, Corpus.from_sentences([["a", "b"]], name="plain"))
 
 
 # --- llrnn init

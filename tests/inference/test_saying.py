@@ -109,6 +109,36 @@ def test_a_value_that_nobody_knows_is_invented_where_values_stand(judge: Judge) 
     assert kinds(judge, act, ("is", "a", "hotel", ",", "it", "has", "a", "pool")) == {"name": "missing"}
 
 
+def test_a_word_that_nobody_knows_is_a_doubt(judge: Judge) -> None:
+    act = parse_act("inform(name=alpha;pool=yes)")
+    assert kinds(judge, act, ("alpha", "is", "a", "hotel")) == {"pool": "missing"}
+    assert kinds(judge, act, ("alpha", "is", "a", "hotel", "to", "swim", "at")) == {"pool": "unsure"}
+
+
+def test_a_kind_of_act_is_one_that_has_the_slots_that_are_said(judge: Judge) -> None:
+    assert kinds(judge, parse_act("inform(name=alpha)"), ("good", "bye", "alpha")) == {}
+    assert kinds(judge, parse_act("inform(name=alpha)"), ("good", "bye")) == {"()": "contradicted", "name": "missing"}
+
+
+def test_a_value_that_tells_its_slot_may_stand_in_the_place_of_another() -> None:
+    dice = random.Random(0)
+    rows = list[tuple[str, str]]()
+    for i in range(60):
+        food, meal = dice.choice(["thai", "greek", "french"]), dice.choice(["dinner", "lunch"])
+        rows.append((f"inform(food={food};meal={meal})", f"it serves {food} food and is good for {meal}"))
+        rows.append((f"inform(phone={i}{i};food={food})", f"call {i}{i} , it serves {food} food"))
+    corpus = Corpus(tuple(Sentence(tuple(map(Token, text.split())), parse_act(act)) for act, text in rows))
+    judge = Judge.fit(corpus)
+    dinner = parse_act("inform(food=thai;meal=dinner)")
+    assert kinds(judge, dinner, ("it", "serves", "dinner", "food", "and", "it", "serves", "thai", "food")) == {}
+    number = parse_act("inform(phone=777;food=thai)")
+    assert kinds(judge, number, ("it", "serves", "777", "food", "and", "it", "serves", "thai", "food")) == {
+        "phone": "contradicted"
+    }
+    swapped = ("it", "serves", "dinner", "food", "and", "is", "good", "for", "thai")
+    assert {one.kind for one in judge.verdicts(dinner, swapped)} == {"said", "contradicted"}
+
+
 @pytest.mark.parametrize("words", ["", "hotel", "^ $ , . |", "a " * 400, "<room> <name>"])
 def test_strange_sentences_and_slots(judge: Judge, words: str) -> None:
     for text in (

@@ -14,10 +14,8 @@ import torch
 
 from llrnn.model.decode import beam_search_each
 from llrnn_lab.bench.beam import beam, made_up, without_knowledge
-from llrnn_lab.studies import nlg
 from llrnn_lab.studies.kb_data import DIALOGUES, VENUES
-from test_cli import Capture, done, refused
-from test_writing import examples
+from test_cli import Capture, done
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -35,55 +33,6 @@ def shrunk(name: str) -> None:
         for key, value in (("hidden", 8), ("size", 8), ("epochs", 1), ("layers", 1)):
             text = re.sub(rf"^{key} = \d+$", f"{key} = {value}", text, flags=re.MULTILINE)
         (Path("small") / path.name).write_text(text)
-
-
-# --- sentences from acts --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def acts() -> None:
-    folder = Path("shared/rnnlg_restaurant")
-    folder.mkdir(parents=True)
-    for seed, (part, count) in enumerate((("train", 60), ("valid", 12), ("test", 12))):
-        rows = [[row["condition"], row["target"], row["target"]] for row in examples(count, seed)]
-        (folder / f"{part}.json").write_text(f"# rights\n{json.dumps(rows)}")
-    shrunk("nlg")
-    for path in Path("small").glob("*.toml"):  # the made-up acts have fewer slots
-        path.write_text(re.sub(r"^values = .*$", 'values = ["name", "phone"]', path.read_text(), flags=re.MULTILINE))
-
-
-@pytest.mark.slow
-def test_nlg(capsys: Capture, acts: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nlg, "PACE", {100: (1, 128)})
-    command = ["experiment", "nlg", "--data", "shared", "--out", "out", "--configs", "small", "--share", "50"]
-    command += ["--share", "100", "--system", "delexicalised", "--system", "copied", "--parallel", "2"]
-    out = done(capsys, *command)
-    found = json.loads(Path("out/nlg.json").read_text())
-    assert set(found) == {f"{system}-{share}" for system in ("delexicalised", "copied") for share in (50, 100)}
-    (result,) = found["copied-100"]
-    for part, scores in result["tests"].items():
-        assert part in nlg.WRITTEN
-        assert 0 <= scores["slot_error_rate"] < 5
-        assert scores["log_perplexity"] > 0
-        written = Path(f"out/models/copied-100.seed0/{part}.txt").read_text().splitlines()
-        assert len(written) == 12
-    assert found["delexicalised-100"][0]["tests"]["test"]["log_perplexity"] is None
-    for (one,) in (found["delexicalised-100"], found["copied-100"]):
-        assert one["reranked"]["test"]["placeholder_error_rate"] <= one["tests"]["test"]["placeholder_error_rate"]
-    assert "reranked" not in found["copied-50"][0]
-    table = [line for line in out.splitlines() if line.startswith("|")]
-    assert len(table) == 6
-    assert Path("out/nlg.md").read_text() == "\n".join(table) + "\n"
-    before = {path: path.stat().st_mtime_ns for path in Path("out/models").glob("*/model.json")}
-    assert done(capsys, *command).splitlines()[-1] == ""  # what has a result is not run again
-    assert before == {path: path.stat().st_mtime_ns for path in Path("out/models").glob("*/model.json")}
-
-
-def test_nlg_refuses_a_system_that_is_not_there(capsys: Capture, acts: None) -> None:
-    said = refused(
-        capsys, "experiment", "nlg", "--data", "shared", "--out", "out", "--configs", "small", "--system", "x"
-    )
-    assert "small/x.toml: no such file; --system is one of softmax, delexicalised" in said
 
 
 # --- answers from a table -------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any
 
 from llrnn.config import keys
 from llrnn.config.keys import Config
@@ -28,7 +27,7 @@ from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.built import BuiltCorpus
 from llrnn.text.conditions import Conditions, numbers_of, said_values, values_of
-from llrnn.text.corpus import Corpus, FoundSlots, delexicalise, format_of
+from llrnn.text.corpus import Corpus, delexicalise, format_of
 from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import OtherText
@@ -127,9 +126,6 @@ class Project:
         """
         tokeniser = _tokeniser(config)
         corpora = read_corpora(config, tokeniser)
-        if names_slots(config):
-            config = with_slots(config, corpora["train"])
-            corpora = read_corpora(config, tokeniser) if config.corpus.delexicalised else corpora
         if tokeniser is None:
             warn_if_raw(corpora["train"])
         if config.condition is not None:
@@ -317,52 +313,6 @@ def _read_parts(config: Config, tokeniser: Tokeniser | None) -> dict[str, Corpus
             )
         corpora["train"], corpora["valid"] = corpora["train"].split(len(corpora["train"]) - given.valid_last)
     return corpora
-
-
-# Slots of the corpus in a configuration:
-#
-#     slots = ["{slots}"]                 every slot whose values sentences say, one by one
-#     without = ["Value:{open}"]          of these, the ones with values that nobody has seen: names, numbers, addresses
-
-SLOTS, OPEN = "{slots}", "{open}"
-
-
-def names_slots(config: Config) -> bool:
-    """Whether a configuration has the placeholders `{slots}` or `{open}` in a text, which `with_slots` replaces."""
-    said = config.model_dump_json(exclude_unset=True)
-    return SLOTS in said or OPEN in said
-
-
-def with_slots(config: Config, train: Corpus) -> Config:
-    """Return a copy of the configuration with `{slots}` and `{open}` in its lists replaced by slots of a text.
-
-    An item of a list that has one of them in it is repeated with each slot in its place. Slots are the fields of the
-    training text's conditions, such as name and food. `{slots}` stands for those of whose values at least half are said
-    in their sentences, `{open}` for those of them of which at least 1 % of values are expected to be new, such as names
-    and addresses. Raises ConfigError where sentences say the values of no slot.
-    """
-    found = FoundSlots.of(train)
-    if not found.said:
-        raise ConfigError(
-            f"{SLOTS} and {OPEN} stand for slots of conditions whose values sentences say, found none in {train.name}; "
-            "give a text with conditions, or name slots"
-        )
-    return Config.model_validate(_filled(config.model_dump(mode="json", exclude_unset=True), found))
-
-
-def _filled(value: Any, found: FoundSlots) -> Any:
-    if isinstance(value, dict):
-        return {key: _filled(inner, found) for key, inner in value.items()}
-    if not isinstance(value, list):
-        return value
-    made: list[Any] = []
-    for one in value:
-        which = next((name for name in (SLOTS, OPEN) if isinstance(one, str) and name in one), None)
-        if which is None:
-            made.append(_filled(one, found))
-        else:
-            made += [one.replace(which, slot) for slot in (found.said if which == SLOTS else found.open)]
-    return made
 
 
 def _other(

@@ -340,13 +340,14 @@ class _Judged:
         self.mentions = judge._mentions(act, words)
         self.masked = _masked(words, self.mentions)
         self.line = _known(self.masked.line, judge.seen)
-        kind = _kind(act)
-        self.classes = {
-            slot: judge._classes(slot, self.line, judge.forms[kind, slot] | {self.labels.get(slot, ABSENT)})
-            for slot in judge.anchors
-        }
+        self.classes = {slot: judge._classes(slot, self.line, self._likely(act, slot)) for slot in judge.anchors}
         self.claims, self.doubts = defaultdict[str, list[Verdict]](list), list[Verdict]()
         self._claim()
+
+    def _likely(self, act: object, slot: str) -> set[str]:
+        """Return the classes that a slot may have: those it had in acts of the kind, else in any, and the own ones."""
+        judge, label = self.judge, self.labels.get(slot, ABSENT)
+        return {*judge.forms.get((_kind(act), slot), judge.prior[slot]), label, *label.split("|")}
 
     def _claim(self) -> None:
         """Collect values that are not the condition's own, and unknown words that stand where values do."""
@@ -397,12 +398,12 @@ class _Judged:
         return Verdict(slot, value, "contradicted" if misplaced else "said", p.get(slot, 1.0))
 
     def _kinds(self) -> dict[str, float]:
-        """Return {kind: p} of acts, among those that ever have the slots of the condition, and its own."""
+        """Return {kind: p} of acts, of those only that ever have the slots whose values are said."""
         if not self.words:
             return {ABSENT: 1.0}
-        p, slots = self.judge.acts.p(name for name, _, _ in _grams(self.line)), self.labels.keys()
-        may = {kind: q for kind, q in p.items() if slots <= self.judge.kinds.get(kind, slots) or kind == self.labels[ACT]}
-        return {kind: q / sum(may.values()) for kind, q in may.items()}
+        p, said = self.judge.acts.p(name for name, _, _ in _grams(self.line)), {one.slot for one in self.mentions}
+        may = [kind for kind in p if said <= self.judge.kinds[kind] or kind == self.labels[ACT]] or list(p)
+        return {kind: p[kind] / sum(p[one] for one in may) for kind in may}
 
     def _place(self, place: int) -> dict[str, float]:
         """Return {slot: p} by the words around a place of the line."""

@@ -39,7 +39,6 @@ experiment_app = typer.Typer(help="Whole studies; each can be stopped and run ag
 STUDIES = {
     "language-model": ("jobs", "run_job"),
     "adaptation": ("adaptation", "run_one"),
-    "nlg": ("nlg", "run_one"),
     "knowledge-base": ("knowledge_base", "run_one"),
     "semantic-parsing": ("semantic_parsing", "run_one"),
     "char-nlg": ("char_nlg", "run_one"),
@@ -404,7 +403,6 @@ def model_verb(
 
     \b
     Example: llrnn experiment model configs/table4/llrnn.toml --name llrnn-2500 --data runs/prepared --out runs/table4
-    Example: llrnn experiment model configs/nlg/copied.toml --study nlg --name mine --data runs/nlg/data --out runs/mine
     """
     from llrnn_lab.studies.jobs import Job
 
@@ -414,43 +412,6 @@ def model_verb(
     module, function = STUDIES[study]
     run_one = getattr(importlib.import_module(f"llrnn_lab.studies.{module}"), function)
     run_one(job, data=data, out=out, device=device_named(device))
-
-
-@experiment_app.command("nlg")
-def nlg_verb(
-    data: Data,
-    out: Out,
-    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/nlg"),
-    systems: Annotated[list[str] | None, typer.Option("--system", help="Only these systems.")] = None,
-    shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
-    seeds: Seeds = 1,
-    parallel: Parallel = 1,
-    device: Device = "cpu",
-) -> None:
-    """Sentences from dialog acts: BLEU and slot errors of five systems, on little and much text, and on unseen values.
-
-    Example: llrnn experiment nlg --data ../shared/data --out runs/nlg
-    """
-    from llrnn_lab.studies import nlg
-    from llrnn_lab.studies.nlg_data import SHARES
-
-    make_output_folder(out)
-    chosen = systems or list(nlg.SYSTEMS)
-    missing = [system for system in chosen if not (configs / f"{system}.toml").exists()]
-    if missing:
-        raise ConfigError(f"{configs / missing[0]}.toml: no such file; --system is one of {', '.join(nlg.SYSTEMS)}")
-    found = nlg.run(
-        data,
-        out,
-        configs=configs,
-        systems=chosen,
-        shares=shares or SHARES,
-        seeds=seeds,
-        parallel=parallel,
-        device=present(device),
-        tell=tell,
-    )
-    typer.echo(nlg.table(found))
 
 
 @experiment_app.command("nlg-judge")

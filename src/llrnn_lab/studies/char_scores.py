@@ -15,7 +15,7 @@ from typing import Any
 
 from llrnn.text.conditions import words_of
 from llrnn.text.corpus import Corpus
-from llrnn_lab.studies import nlg
+from llrnn_lab.studies import nlg_scores
 from llrnn_lab.studies.nlg_scores import Inventory
 
 
@@ -32,7 +32,7 @@ def scores(
     found = [non_words(one.condition, words, known) for one, words in zip(text, outputs, strict=True)]
     written, strange = sum(map(len, outputs)), sum(map(len, found))
     return {
-        **nlg.scores(text, outputs, inventory),
+        **nlg_scores.scores(text, outputs, inventory),
         "words": written,
         "non_words": strange,
         "non_word_share": strange / max(1, written),  # a model may write nothing at all

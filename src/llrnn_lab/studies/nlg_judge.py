@@ -187,6 +187,19 @@ def by_hand(judge: Judge, items: Sequence[Item], labels: Iterable[Sequence[Any]]
     return dict(found)
 
 
+def alarms_by_hand(judge: Judge, items: Sequence[Item], labels: Iterable[Sequence[Any]]) -> dict[str, int]:
+    """How many of the references that a judge holds for wrong are so by labels (place, digest, {slot: kind})."""
+    known = {(place, digest): wrong for place, digest, wrong in labels}
+    alarmed = [
+        (place, item.digest)
+        for place, item in enumerate(items)
+        if any(one.kind not in FINE for one in judge.verdicts(item.act, item.words))
+    ]
+    if new := [one for one in alarmed if one not in known]:
+        raise ValueError(f"these alarms have no label: {new}; label them")
+    return {"items by hand": len(items), "alarmed": len(alarmed), "wrong": sum(bool(known[one]) for one in alarmed)}
+
+
 def run(
     data: Path, out: Path, *, labels: Path, seed: int = 0, tell: Callable[[str], None] = lambda text: None
 ) -> dict[str, Any]:
@@ -211,6 +224,7 @@ def run(
             scored: dict[str, Any] = {name: measured(judge, items) for name, items in rows.items()}
             scored["ms"] = 1000 * (time.perf_counter() - began) / sum(map(len, rows.values()))
             if other == "test":
+                scored["alarms by hand"] = alarms_by_hand(judge, rows["all references"], given["alarms"])
                 scored["references by hand"] = by_hand(judge, rows["all references"], given["references"])
                 altered = planted(all_of_it, given["seed"])
                 scored["altered, by hand"] = by_hand(judge, altered, given["altered"])

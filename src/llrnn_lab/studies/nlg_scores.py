@@ -33,9 +33,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llrnn.ground.errors import CorpusError
+from llrnn.inference.meanings import bleu, references_of
 from llrnn.text.conditions import NOT_SAID, fields_of, required_values, values_of
 from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, find_values, placeholder
 
@@ -191,3 +192,20 @@ def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> Slot
 def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
     """Return the summed slot errors of several sentences; its `rate` is the rate of the corpus."""
     return SlotErrors(*map(sum, zip(SlotErrors(), *errors, strict=True)))
+
+
+def scores(text: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory) -> dict[str, Any]:
+    """How good what was written from the acts of a text is."""
+    pairs = [(sentence.condition, words) for sentence, words in zip(text, outputs, strict=True)]
+    errors = sum_of_errors(slot_errors(act, words, inventory) for act, words in pairs)
+    placeholders = sum_of_errors(placeholder_errors(act, words) for act, words in pairs)
+    frames = [announced(act, words) for act, words in pairs]
+    return {
+        "bleu": bleu(references_of(text), outputs),
+        "slot_error_rate": errors.rate,
+        "slot_errors": errors._asdict(),
+        "placeholder_error_rate": placeholders.rate,
+        "announced": sum(count for count, _ in frames),
+        "misplaced": sum(misplaced for _, misplaced in frames),
+        "misplaced_as_read": sum(announced(act, words, as_read=True)[1] for act, words in pairs),
+    }
