@@ -9,8 +9,8 @@ has learnt from the validation pairs. `--small`: one layer of 64 units, ten epoc
 facts without words of their own and without it, from the acts of valid alone.
 
 Rivals: *templates* made from the training pairs, *delexicalised*, a softmax over text with placeholders
-(`configs/nlg/delexicalised.toml`), and *people*, the references. What is trained already is not trained again;
-OUT/nlg-said.json is the result.
+(`configs/nlg/delexicalised.toml`) that are filled in afterwards, and *people*, the references. What is trained already
+is not trained again; OUT/nlg-said.json is the result.
 
 A template is a training text with values as placeholders; its key are the act's kind, slots and worded values. An act
 gets the most frequent text of the largest key that fits into it, and another one for what is left.
@@ -34,11 +34,12 @@ from llrnn.inference.meanings import bleu, references_of
 from llrnn.inference.saying import KINDS, Judge
 from llrnn.model.decode import write
 from llrnn.text.conditions import ACT, Fact, facts_of, is_literal
-from llrnn.text.corpus import delexicalise, relexicalise
-from llrnn_lab.studies.nlg_data import write_parts
+from llrnn.text.corpus import delexicalise
+from llrnn_lab.studies.nlg_data import as_lines, relexicalise, write_parts
 from llrnn_lab.studies.nlg_scores import announced, placeholder_errors
 
 TEXTS = ("valid", "test", "unseen")
+SLOTS = ("name", "phone", "address", "postcode", "near", "area", "count", "price", "food", "pricerange", "goodformeal")
 SMALL = ("controller.hidden=64", "controller.layers=1", "condition.size=48", "training.epochs=10")
 Key = frozenset[tuple[Fact, int]]
 
@@ -135,6 +136,11 @@ def trained(
     return llrnn.load(folder / "model")
 
 
+def filled(model: llrnn.LLRNN, acts: Sequence[object]) -> list[Sequence[str]]:
+    """Return what a delexicalised model writes from acts, with their values in place of placeholders."""
+    return [relexicalise(one.words, act) for one, act in zip(write(model, acts), acts, strict=True)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -165,8 +171,12 @@ def main() -> None:
         return
     add("people", {name: [one.words for one in text] for name, text in texts.items()})
     delexicalised = Path(__file__).parents[1] / "configs" / "nlg" / "delexicalised.toml"
+    bare = given.out / "delexicalised"
+    bare.mkdir(exist_ok=True)
     for share in given.shares:
         part = "train" if share == 100 else f"train-{share}"
+        for name in (part, "valid"):
+            (bare / f"{name}.jsonl").write_bytes(as_lines(delexicalise(opened(data / f"{name}.jsonl"), SLOTS)))
         templates = Templates(opened(data / f"{part}.jsonl"))
         add(
             f"templates-{share}",
@@ -176,8 +186,12 @@ def main() -> None:
             name = f"{system}-{share}-{seed}"
             if {*given.texts} <= found.get(name, {}).keys():
                 continue
-            model = trained(given.out / name, data, share, seed, None if system == "init" else delexicalised)
-            add(name, {k: [one.words for one in write(model, text.conditions)] for k, text in texts.items()})
+            if system == "init":
+                model = trained(given.out / name, data, share, seed, None)
+                add(name, {k: [one.words for one in write(model, text.conditions)] for k, text in texts.items()})
+            else:
+                model = trained(given.out / name, bare, share, seed, delexicalised)
+                add(name, {k: filled(model, text.conditions) for k, text in texts.items()})
 
 
 if __name__ == "__main__":

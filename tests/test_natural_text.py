@@ -20,7 +20,6 @@ from llrnn.inference.harness import HarnessLM
 from llrnn.inference.pairs import Pair, score_pairs
 from llrnn.inference.rescoring import score_sentences
 from llrnn.model.completion import split_letters
-from llrnn.model.decode import Generated, spoken
 from llrnn.serve import messages
 from llrnn.serve.app import create_app
 from llrnn.serve.costs import cost_of
@@ -155,8 +154,7 @@ def test_one_question_has_one_answer_and_one_contract(tmp_path: Path, capsys: py
 
 
 def test_text_leaves_as_it_is_written(model: LLRNN) -> None:
-    made = spoken(model, Generated(READ[:2], READ[2:], 0.0, True), None)
-    assert str(made) == TYPED
+    assert model.write(READ) == TYPED
     assert model.write(("l'", "a\u2028b.c", "dort", "."))  # a blank that is drawn within a word
     assert llrnn.generate(model, "L'ami", greedy=True, max_words=2)[0].prefix == READ[:2]
 

@@ -334,7 +334,6 @@ def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> No
                 "valid_last": "5",
                 "format": "'text'",
                 "conditions": "'act'",
-                "delexicalised": "['a']",
             }.items()
         ),
         *(

@@ -241,22 +241,6 @@ def test_knowledge_that_takes_no_words_is_told_and_does_not_stop_training() -> N
             assert prepared(plain, [{"wish": "zuzuzu"}]) is plain
 
 
-def test_a_delexicalised_model_is_given_values_and_told_by_its_placeholders(capsys: Capture, folder: Path) -> None:
-    out = folder / "placeholders"
-    changes = ["corpus.delexicalised=['name']", "contextual=[]", "background={kind='unigram', smoothing=1.0}"]
-    changes += ["features.output=[{kind='identity'}]", "lexicon={}", "domains=[]", "vocabulary.parts=['train','valid']"]
-    command = ["train", str(folder / "config.toml"), "--data", str(folder), "--out", str(out), "--quiet"]
-    assert cli.run([*command, *(word for change in changes for word in ("--set", change))]) == 0
-    arguments = ["generate", str(out), "--condition", "inform(name='zuzuzu wawawa';food=thai)", "--greedy"]
-    code, text, _ = run(capsys, *arguments, "--features")
-    assert code == 0
-    assert "zuzuzu wawawa" in text
-    assert "Word:SLOT_NAME" in text
-    code, text, _ = run(capsys, *arguments, "--json")
-    assert code == 0
-    assert ["Word:SLOT_NAME"] in json.loads(text)[0]["features"]
-
-
 def test_conditions_are_read_as_in_training(model: LLRNN) -> None:
     assert read_condition(model, NEW) == parse_act(NEW)
     with pytest.raises(CorpusError, match="column 8"):

@@ -32,10 +32,11 @@ from llrnn.text.conditions import (
     values_of,
     words_of,
 )
-from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
+from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv
 from llrnn.text.encoded import EncodedText
 from llrnn.text.readers import Line, _JsonRecord
 from llrnn.text.vocabulary import Vocabulary
+from llrnn_lab.studies.nlg_data import relexicalise
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rnnlg_restaurant"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the restaurant corpus is not at {DATA}")

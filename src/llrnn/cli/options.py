@@ -29,7 +29,7 @@ from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWor
 from llrnn.ground.files import STANDARD, map_values, parse_json
 from llrnn.ground.rendering import visible_json
 from llrnn.text.built import BuiltCorpus, is_built
-from llrnn.text.corpus import Corpus, Format, delexicalise, format_of
+from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.encoded import Oov, warn_of_capitals
 from llrnn.text.raw import contracted, warn_if_raw
 from llrnn.text.readers import read_lines
@@ -651,8 +651,7 @@ def read_for(model: llrnn.LLRNN, file: Path, format: str, lowercase: bool | None
     elif format_of(file, cast(Format, format)) == "text":
         corpus = replace(corpus, cut_by=model.cut_by)
     warn_of_capitals(model.vocabulary, corpus)
-    slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
-    return delexicalise(corpus, slots) if slots else corpus
+    return corpus
 
 
 def batching_for(batches: str, model: llrnn.LLRNN, corpus: Corpus) -> Batching:

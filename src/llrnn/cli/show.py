@@ -109,17 +109,16 @@ def evaluation(name: str, result: Evaluation) -> None:
         err.print(f"[bold]warning[/]: {escape(problem)}")
 
 
-def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Generated] | None = None) -> None:
+def generated(model: LLRNN, found: Sequence[Generated], features: bool = False) -> None:
     """Print generated texts with their log-probabilities, one a line; "…" follows one that was cut before its end.
 
-    `written`: the same texts with placeholders for slot values unfilled, whose words are then listed with their
-    features; None for no such table.
+    `features`: list the words of each with their features, too.
     """
-    for i, result in enumerate(found):
+    for result in found:
         tail = "" if result.finished else " …"
         out.print(escape(str(result)) + tail + f"  [dim]log p = {result.log_prob:.2f}[/]")
-        if written is not None:
-            out.print(words_with_features(model, (*written[i].prefix, *written[i].words)))
+        if features:
+            out.print(words_with_features(model, (*result.prefix, *result.words)))
 
 
 def words_with_features(model: LLRNN, words: Sequence[str]) -> TextTable:

@@ -224,12 +224,11 @@ def generate_verb(
         drawn = partial(decode.generate, ready, prefix, count=count, max_words=max_words, condition=wanted)
         found = drawn(strategy=strategy, generator=generator)
     asked.note_cut(found)
-    said = [decode.spoken(loaded, one, wanted) for one in found]
     if as_json:
         named = [[show.named_features(ready, word) for word in (*one.prefix, *one.words)] for one in found]
-        options.print_json([{**asdict(one), "features": own} for one, own in zip(said, named, strict=True)])
+        options.print_json([{**asdict(one), "features": own} for one, own in zip(found, named, strict=True)])
     else:
-        show.generated(ready, said, found if features else None)
+        show.generated(ready, found, features)
 
 
 def _strategy(greedy: bool, beam: int | None, sampling: llrnn.Sampling) -> llrnn.Greedy | llrnn.Sampling:

@@ -845,7 +845,6 @@ class CorpusConfig(Strict):
         "auto", description="by the file's name, or said here"
     )
     conditions: Literal["plain", "act"] = Field("plain", description="act: every condition is a dialog act")
-    delexicalised: list[str] = Field([], description="slots whose values are replaced by placeholders in the targets")
     lowercase: bool = Field(True, description="lowercase every word")
     tokeniser: str = Field(
         "blanks",
@@ -865,11 +864,11 @@ class CorpusConfig(Strict):
         if self.units != "bpe":
             refuse_unused(self, ["bpe_size"], "is for units = 'bpe'", f"units = {self.units!r}")
         if self.units != "words":
-            refuse_unused(self, ["other", "delexicalised"], "is for units = 'words'", f"units = {self.units!r}")
+            refuse_unused(self, ["other"], "is for units = 'words'", f"units = {self.units!r}")
         if self.valid and self.valid_last:
             raise ValueError("give either valid = [files] or valid_last = n")
         if self.embedded is not None:
-            of_files = ("valid", "test", "valid_last", "format", "conditions", "delexicalised")
+            of_files = ("valid", "test", "valid_last", "format", "conditions")
             refuse_unused(
                 self, of_files, "is for train = [files]", "embedded = {...} has parts and a format of its own"
             )

@@ -27,7 +27,7 @@ from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.built import BuiltCorpus
 from llrnn.text.conditions import Conditions, numbers_of, said_values, values_of
-from llrnn.text.corpus import Corpus, delexicalise, format_of
+from llrnn.text.corpus import Corpus, format_of
 from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import OtherText
@@ -66,7 +66,6 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
     needs_memory = {
         "[condition]": config.condition is not None,
         "corpus.valid_last": config.corpus.valid_last is not None,
-        "corpus.delexicalised": bool(config.corpus.delexicalised),
         "lexicon.parts": not {*built}.isdisjoint(config.lexicon.parts),
         "lexicon.values": bool(config.lexicon.values),
         "lexicon.columns": bool(config.lexicon.columns),
@@ -374,7 +373,7 @@ def _read(
         whole = contracted(whole, tokeniser.contractions)
     if tokeniser is not None and cut is not None and {format_of(path, given.format) for path in paths} == {"text"}:
         whole = replace(whole, cut_by=tokeniser.saved()["kind"])
-    return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
+    return whole
 
 
 def embedded_corpora(train: int, valid: int, test: int, lowercase: bool = True) -> dict[str, Corpus]:

@@ -2,14 +2,13 @@
 
 In an open vocabulary a cell competes as a whole, with the mass of all its strings; where it wins, one is drawn.
 
-Text from conditions: what has to happen before a model writes from a condition, and after.
+Text from conditions: what has to happen before a model writes from a condition.
 
     condition = read_condition(model, "inform(name='trattoria contadina';pricerange=moderate)")
     write(model, [condition], beam=5)
 
 Before: the text of a condition is read as the conditions of the training text were, and words that the model does not
-list, of the condition or of a table that it consults, are temporarily added. After: placeholders become values again
-(where the model was trained on delexicalised text).
+list, of the condition or of a table that it consults, are temporarily added.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from typing import Any
 
@@ -48,7 +47,7 @@ from llrnn.text.conditions import (
     said_values,
     values_of,
 )
-from llrnn.text.corpus import find_values, relexicalise
+from llrnn.text.corpus import find_values
 from llrnn.text.units import decode
 
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
@@ -398,9 +397,8 @@ class Search:
             raise self.error
         best = (self._done or self._going)[: self.width]
         texts = [_finish(self.model, self.prefix, words, log, None) for log, words in best]
-        said = [spoken(self.model, one, self.condition) for one in texts]
         wordings = next((one for one in self.model.contextual if isinstance(one, Worded)), None)
-        wrong = [errors(self.condition, (*one.prefix, *one.words), wordings) for one in said]
+        wrong = [errors(self.condition, (*one.prefix, *one.words), wordings) for one in texts]
         return [texts[place] for place in sorted(range(len(texts)), key=wrong.__getitem__)]  # stable: likelier first
 
 
@@ -545,7 +543,7 @@ def _finish(
     return Generated(prefix, tuple(spelled), log_prob + inside, finished, model.write((*prefix, *spelled)))
 
 
-# Text from conditions: what has to happen before a model writes from a condition, and after.
+# Text from conditions: what has to happen before a model writes from a condition.
 
 
 def condition_kind(model: LLRNN) -> Conditions:
@@ -682,8 +680,7 @@ def write(
     `conditions`: as `read_condition` returns them; `beam`: how many hypotheses, 5 by default; `strategy`: how words are
     chosen, in place of a beam search; `prefix`: how every text begins; `max_words`: after how many further words it is
     cut; `generator`: what the strategy draws from. Unknown words of conditions are added to the vocabulary for the
-    call, and placeholders of delexicalised models replaced. Raises ConfigError where a condition is missing, or the
-    model ignores it.
+    call. Raises ConfigError where a condition is missing, or the model ignores it.
 
         write(model, [read_condition(model, "inform(name='trattoria contadina')")], beam=5)[0]
     """
@@ -692,18 +689,4 @@ def write(
     ready = prepared(model, conditions)
     chosen: dict[str, Any] = {"strategy": strategy, "generator": generator}
     chosen = chosen if strategy is not None and beam is None else {"beam": beam or BEAM}
-    found = generate(ready, prefix, conditions=conditions, max_words=max_words, **chosen)
-    return [spoken(model, one, condition) for one, condition in zip(found, conditions, strict=True)]
-
-
-def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
-    """Return the generated text with placeholders replaced by the values of the condition.
-
-    `found` is not changed. Nothing is replaced unless the model was trained on delexicalised text, which has
-    placeholders in place of slot values; log p stays that of the placeholders. The condition is the input that the text
-    is written from.
-    """
-    words = found.words
-    if model.corpus_settings.get("delexicalised"):
-        words = tuple(relexicalise(words, condition))
-    return replace(found, words=words, text=model.write((*found.prefix, *words)))
+    return generate(ready, prefix, conditions=conditions, max_words=max_words, **chosen)

@@ -44,7 +44,6 @@ from llrnn.model.decode import (
     advance_searches,
     begin_searches,
     chosen_strategy,
-    spoken,
 )
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
@@ -677,10 +676,9 @@ class WriteQuestion:
 
         The condition is the input of the texts. A text is a dict with text, words, log_prob and finished.
         """
-        said = [spoken(self.model, one, self.condition) for one in found[: self.request.count]]
         texts = [
             {"text": str(one), "words": [*one.words], "log_prob": one.log_prob, "finished": one.finished}
-            for one in said
+            for one in found[: self.request.count]
         ]
         return {"best": texts, "warnings": list(self.warnings)}
 
@@ -1031,9 +1029,8 @@ class Engine:
             if len(words) < most:
                 text = await batcher.submit(("step", id(text.model)), step, text, STEP_COST)
         log_prob += text.log_p if text.has_ended else 0.0
-        found = Generated(text.asked.words, tuple(words), log_prob, text.has_ended)
-        said = spoken(text.model, found, text.asked.condition)
-        told = {"text": str(said), "words": [*said.words], "log_prob": log_prob, "finished": said.finished}
+        said = text.model.write((*text.asked.words, *words))
+        told = {"text": said, "words": words, "log_prob": log_prob, "finished": text.has_ended}
         yield "done", {**told, "warnings": list(text.warnings)}
 
     def models(self) -> Answer:

@@ -1,6 +1,6 @@
 """A corpus: sentences in order, from whatever file they came. `llrnn.text.encoded` has them as ids of a vocabulary.
 
-`delexicalise` and `relexicalise`: `x serves thai food` as `SLOT_NAME serves SLOT_FOOD food`, and back.
+`delexicalise`: `x serves thai food` as `SLOT_NAME serves SLOT_FOOD food`.
 
 Models that cannot copy need this to mention a name that they have never seen; models of this library need it for
 comparison only. A value is found where its words stand in a row, written as in the condition, the
@@ -37,7 +37,6 @@ from llrnn.text.readers import (
 
 __all__ = [
     "Corpus", "FoundSlots", "Sentence", "Token", "delexicalise", "read_conllu", "read_jsonl", "read_text", "read_tsv",
-    "relexicalise",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -333,28 +332,6 @@ def delexicalise(corpus: Corpus, slots: Collection[str]) -> Corpus:
     if isinstance(slots, str):
         raise CorpusError(f"slots must be names of slots, found the str {slots!r}; write [{slots!r}]")
     return Corpus(tuple(_without_values(sentence, slots) for sentence in corpus), corpus.name, corpus.cut_by)
-
-
-def relexicalise(words: Sequence[str], condition: object) -> list[str]:
-    """Return words with placeholders such as SLOT_NAME replaced by the words of the condition's values.
-
-    The condition is the dialogue act or record that the words were generated from. Several values of a slot are used in
-    their order, the last one again if there are more placeholders. A placeholder of a slot that the condition does not
-    have stays as it is.
-
-        relexicalise(["SLOT_NAME", "is", "cheap"], {"name": "alamo"})       # ["alamo", "is", "cheap"]
-    """
-    waiting: dict[str, list[tuple[str, ...]]] = {}
-    for slot, value in values_of(condition):
-        waiting.setdefault(placeholder(slot), []).append(value)
-    found: list[str] = []
-    for word in words:
-        values = waiting.get(word)
-        if values is None:
-            found.append(word)
-        else:
-            found += values.pop(0) if len(values) > 1 else values[0]
-    return found
 
 
 def find_values(

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, write_atomically
-from llrnn.text.conditions import NOT_SAID, Act, Slot, parse_act, words_of
-from llrnn.text.corpus import Corpus, Sentence, find_values
+from llrnn.text.conditions import NOT_SAID, Act, Slot, parse_act, values_of, words_of
+from llrnn.text.corpus import Corpus, Sentence, find_values, placeholder
 from llrnn.text.readers import PlainTokens, read_lines
 
 NEW_SLOTS = ("name", "phone")  # whose values are replaced by unseen ones
@@ -103,7 +103,7 @@ def write_parts(folder: StrPath, source: StrPath, shares: Sequence[int] = SHARES
     files = {}
     for part, corpus in {**corpora, **texts, "unseen": unseen.corpus, "valid-unseen": valid.corpus}.items():
         path = Path(folder) / f"{part}.jsonl"
-        write_atomically(path, _lines(corpus))
+        write_atomically(path, as_lines(corpus))
         files[path] = len(corpus)
     return Parts(files, tuple(problem for _, problems in read.values() for problem in problems), unseen.not_said)
 
@@ -118,7 +118,8 @@ def _nested(corpus: Corpus, shares: Sequence[int], seed: int) -> dict[int, Corpu
     return {share: Corpus(tuple(corpus[i] for i in places), corpus.name) for share, places in chosen.items()}
 
 
-def _lines(corpus: Corpus) -> bytes:
+def as_lines(corpus: Corpus) -> bytes:
+    """Return a corpus as JSON lines of condition and target."""
     rows = ({"condition": str(sentence.condition), "target": " ".join(sentence.words)} for sentence in corpus)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
 
@@ -221,3 +222,25 @@ class _Inventor:
 
     def number(self) -> str:
         return f"{self.dice.randrange(2 * 10**9, 10**10)}"
+
+
+def relexicalise(words: Sequence[str], condition: object) -> list[str]:
+    """Return words with placeholders such as SLOT_NAME replaced by the words of the condition's values.
+
+    The condition is the dialogue act or record that the words were generated from. Several values of a slot are used in
+    their order, the last one again if there are more placeholders. A placeholder of a slot that the condition does not
+    have stays as it is.
+
+        relexicalise(["SLOT_NAME", "is", "cheap"], {"name": "alamo"})       # ["alamo", "is", "cheap"]
+    """
+    waiting: dict[str, list[tuple[str, ...]]] = {}
+    for slot, value in values_of(condition):
+        waiting.setdefault(placeholder(slot), []).append(value)
+    found: list[str] = []
+    for word in words:
+        values = waiting.get(word)
+        if values is None:
+            found.append(word)
+        else:
+            found += values.pop(0) if len(values) > 1 else values[0]
+    return found
