@@ -416,7 +416,7 @@ class _Judged:
         """
         slots = self.judge.values.get(tuple(fact[1].split()), Counter())
         own = [i for i, one in enumerate(self.masked.origins) if isinstance(one, Mention) and one[2:] == (rival, True)]
-        return slots.keys() == {fact[0]} and slots.total() >= FEW and any(self._place(i)[rival] >= LIKELY for i in own)
+        return slots.keys() == {fact[0]} and slots.total() >= FEW and any(self._place(i)[rival] > UNSAID for i in own)
 
     def _is(self, one: Mention | str, words: Words) -> bool:
         return isinstance(one, Mention) and one.own and self.words[one.begin : one.end] == words

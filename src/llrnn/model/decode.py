@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from llrnn.layer.numerics import require_numbers
 from llrnn.layer.weights import WeightChange
 from llrnn.model.controllers import Encoder, Silent, evaluating
 from llrnn.model.network import LLRNN, require_model
+from llrnn.model.scoring import sentence_log_probs
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
 from llrnn.text.conditions import (
     BEAM,
@@ -47,11 +48,13 @@ from llrnn.text.conditions import (
     said_values,
     values_of,
 )
-from llrnn.text.corpus import find_values
+from llrnn.text.corpus import Corpus, Sentence, Token, find_values
+from llrnn.text.encoded import EncodedText
 from llrnn.text.units import decode
 
+COMPARED = 5  # texts of a search whose facts are read again, where those of the first are read as something else
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
-_LOOP = 4  # so many words are not said twice in a search, unless a value of the condition became said in between
+_LOOP = 3  # so many words are not said twice in a search, unless a value of the condition became said in between
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
 
 
@@ -375,7 +378,7 @@ class Search:
         self.rows, self.state = [] if self._ended else [start + row for _, row, _ in kept], state
 
     def _has_looped(self, words: list[int]) -> bool:
-        """Return whether a hypothesis ends with four words that it had before, and said nothing new in between.
+        """Return whether a hypothesis ends with three words that it had before, and said nothing new in between.
 
         What is new is a value of the condition (the input of the text) that was not said before. False without values.
         """
@@ -397,23 +400,53 @@ class Search:
             raise self.error
         best = (self._done or self._going)[: self.width]
         texts = [_finish(self.model, self.prefix, words, log, None) for log, words in best]
-        wordings = next((one for one in self.model.contextual if isinstance(one, Worded)), None)
-        wrong = [errors(self.condition, (*one.prefix, *one.words), wordings) for one in texts]
-        return [texts[place] for place in sorted(range(len(texts)), key=wrong.__getitem__)]  # stable: likelier first
+        wrong = [errors(self.condition, (*one.prefix, *one.words)) for one in texts]
+        ranked = sorted(range(len(texts)), key=wrong.__getitem__)  # stable: likelier first
+        if texts and misread(self.model, self.condition, [texts[ranked[0]]]) != [0]:
+            compared = [texts[place] for place in ranked[:COMPARED]]
+            for place, more in zip(ranked, misread(self.model, self.condition, compared), strict=False):
+                wrong[place] += more
+            ranked[:COMPARED] = sorted(ranked[:COMPARED], key=wrong.__getitem__)
+        return [texts[place] for place in ranked]
 
 
-def errors(condition: object, words: Sequence[str], wordings: Worded | None = None) -> float:
+def errors(condition: object, words: Sequence[str]) -> int:
     """Return how many values of a condition a text leaves out, or says more often than the condition has them.
 
     The condition is the input of the text; 0 where it has no slots. Of the texts of a beam search, those with the
-    fewest come first. `wordings`: what says facts without words of their own, such as kids=no; they then count, too.
+    fewest come first.
 
         errors(parse_act("inform(name=alamo;food=thai)"), "alamo is a nice alamo".split())     # 2
     """
     wanted = Counter(words for _, words in required_values(condition))
     found = Counter(find_values(words, wanted).values())
-    untold = 0 if wordings is None else wordings.unsaid(condition, words)
-    return untold + sum(1 for value in wanted if not find_values(words, [value])) + (found - wanted).total()
+    return sum(1 for value in wanted if not find_values(words, [value])) + (found - wanted).total()
+
+
+def rivals(model: LLRNN, condition: object) -> list[list[object]]:
+    """Return what a text could mean in place of each fact of its condition (input), as `Worded.rivals` does, or []."""
+    wordings = next((one for one in model.contextual if isinstance(one, Worded)), None)
+    return [] if wordings is None or model.vocabulary.units is not None else wordings.rivals(condition)
+
+
+@torch.no_grad()
+def misread(model: LLRNN, condition: object, texts: Sequence[Generated]) -> list[int]:
+    """Return for each text how many facts of its condition (input) are read as something else, by the model itself.
+
+    P(fact | text) = p(text | condition) / (p(text | condition) + Σ p(text | rival)) is then below a half; rivals are
+    those of `Worded`, which tells what a fact without words of its own, such as kids=no, could be taken for.
+    """
+    groups = rivals(model, condition)
+    if not groups or not texts:
+        return [0] * len(texts)
+    read = [condition, *chain.from_iterable(groups)]
+    sentences = [Sentence(tuple(map(Token, (*one.prefix, *one.words))), given) for one in texts for given in read]
+    encoded = EncodedText.encode(Corpus(tuple(sentences)), model.vocabulary)
+    log_p = np.array([one.sum() for one in sentence_log_probs(model, encoded)]).reshape(len(texts), -1)
+    ends = np.cumsum([1, *map(len, groups)])
+    with np.errstate(invalid="ignore"):  # a text that is impossible is read as nothing else
+        against = [np.logaddexp.reduce(log_p[:, begin:end], 1) for begin, end in pairwise(ends)]
+        return [int(n) for n in np.sum([other > log_p[:, 0] for other in against], 0)]
 
 
 def _listed_values(model: LLRNN, condition: object) -> list[tuple[int, ...]]:

@@ -4,6 +4,7 @@
     a word of a prefix for `influence`    6: there and back
     a word that is generated              10: a step of its own
     a word of a hypothesis (beam)         1/2: a step that many share; what was found is read once more, with reasons
+    a word of a text under a rival        1/4: what a search found is read again, all at once (`Worded.rivals`)
     a condition, or the text before       50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
     a name that a pattern looks at        1/200, as one that a listing looks at (5,000 at most)
     a word that is listed or asked for    1/20; one that letters are completed to 1
@@ -18,9 +19,12 @@ is what a client pays in the queue (`FairQueue`).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from llrnn.ground.errors import LLRNNError
+from llrnn.model.decode import read_condition, rivals
 from llrnn.serve import messages
 from llrnn.serve.messages import most, require, require_work
 from llrnn.serve.served import Served, current_scope
@@ -29,6 +33,7 @@ from llrnn.text.conditions import BEAM
 STEP_COST = 10.0  # of a word that is generated
 HYPOTHESIS_COST = 0.5  # of one hypothesis in one step of several searches; alone it is some times that
 NEARED = 5  # unknown words of a request, for which near ones are looked for
+_RIVAL_COST = 0.25  # of a word that is read under a rival of its condition
 _NEAR_COST = 500.0  # of each
 _SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
 _LARGEST = 5000.0  # of looking through a vocabulary, or all features
@@ -86,8 +91,9 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
     """
     match request:
         case messages.WriteRequest():
-            hypotheses = request.max_words * request.width * len(request.conditions)
-            return Cost(_conditions_cost(served, request.conditions), HYPOTHESIS_COST * hypotheses)
+            found = HYPOTHESIS_COST * request.max_words * request.width * len(request.conditions)
+            again = _rereading_cost(served, request.conditions, request.max_words)
+            return Cost(_conditions_cost(served, request.conditions), found + again)
         case messages.ScoreRequest():
             lookup = _lookup_cost(served, request, request.conditions or ())
             words = list[tuple[str, ...]]()
@@ -100,12 +106,14 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
             words = [_words(served, prompt, "prefix_words", "prompt") for prompt in request.prompts]
             read = request.n * _words_cost(request, words)
             width = BEAM if request.is_searched else 0
-            return _of_texts(read + lookup, width, request.most, request.n * len(request.prompts))
+            again = _rereading_cost(served, [request.condition] * request.is_searched, request.most)
+            return _of_texts(read + lookup + again, width, request.most, request.n * len(request.prompts))
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
             return Cost(begin, max(0.0, most("work") - begin))
         case messages.GenerateRequest():
-            return _of_texts(_query_cost(served, request), request.width or 0, request.max_words)
+            again = _rereading_cost(served, [request.condition] if request.width else [], request.max_words)
+            return _of_texts(_query_cost(served, request) + again, request.width or 0, request.max_words)
         case messages.Query():
             return Cost(_query_cost(served, request))
     raise TypeError(f"{type(request).__name__} has no cost")
@@ -180,3 +188,12 @@ def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
     """
     listing = 50 + min(len(served.model.vocabulary) / 50, _LARGEST)
     return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)
+
+
+def _rereading_cost(served: Served, conditions: Iterable[str | None], most: int) -> float:
+    """Return the cost of reading what searches found, of `most` words, under the rivals of each condition (input)."""
+    count = 0
+    for one in (one for one in conditions if one is not None):
+        with contextlib.suppress(LLRNNError):  # a condition that cannot be read is refused where it is
+            count += sum(map(len, rivals(served.model, read_condition(served.model, one))))
+    return _RIVAL_COST * most * count

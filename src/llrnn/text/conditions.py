@@ -370,6 +370,23 @@ def is_literal(fact: Fact, worded: Collection[Fact] = ()) -> bool:
     return slot != ACT and value != ASKED and can_be_said(value) and fact not in worded
 
 
+def with_fact(condition: object, fact: Fact, other: Fact | None) -> object:
+    """Return a copy of an act or a record with another (slot, value) in place of a fact, or with None without it.
+
+    The value "?" is none. A ValueError is raised where the condition does not have the fact in a slot of its own.
+
+        str(with_fact(parse_act("inform(kids=no)"), ("kids", "no"), ("kids", "yes")))        # inform(kids=yes)
+    """
+    items = [(slot.name, slot.value) for slot in condition.slots] if isinstance(condition, Act) else None
+    if isinstance(condition, Mapping):
+        items = list(condition.items())
+    place = next((i for i, one in enumerate(items or ()) if fact in facts_of(dict([one]))), None)
+    if items is None or place is None:
+        raise ValueError(f"{condition} does not have {fact} in a slot of its own")
+    items[place : place + 1] = [] if other is None else [(other[0], None if other[1] == ASKED else other[1])]
+    return Act(condition.name, tuple(Slot(*one) for one in items)) if isinstance(condition, Act) else dict(items)
+
+
 def worded_values(pairs: Iterable[tuple[object, Sequence[str]]]) -> frozenset[Fact]:
     """Return the facts whose values most of their sentences, three or more, do not say in the value's own words.
 

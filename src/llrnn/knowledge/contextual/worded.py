@@ -21,8 +21,11 @@ All are 0 on other words. "does not allow" is due for kids=no until it was said,
 from __future__ import annotations
 
 import math
+import types
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,7 +36,7 @@ from llrnn.ground.arrays import ByteCache
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import ContextValues
-from llrnn.text.conditions import ACT, Fact, facts_of, is_literal, values_of, worded_values
+from llrnn.text.conditions import ACT, Act, Fact, facts_of, is_literal, values_of, with_fact, worded_values
 from llrnn.text.corpus import Corpus, delexicalise
 from llrnn.text.vocabulary import Revision, Vocabulary
 
@@ -44,6 +47,7 @@ _Listed = tuple[NDArray[np.int64], NDArray[np.float32]]
 NOBODY: Source = ("", "")
 ITERATIONS = 8
 ENOUGH, FULL = 0.2, 0.5  # of what texts say of a fact on average: it is told, and told in full
+MOST_RIVALS = 32  # conditions that a text is compared under
 LEAST = 0.001  # what a source says less often than that, it does not say
 ONCE = 1.0  # expected occurrences: fewer are no evidence
 
@@ -72,10 +76,19 @@ class Worded(ContextualFeature[Telling]):
     own     {slot: {word: share of the word's occurrences that says facts of the slot}}
     means   {(slot, value): how much of the fact texts tell on average, in nats}
     worded  facts whose values could be said, but are not
+    kinds   {kind of acts: slots that they ever have}
     """
 
-    def __init__(self, shares: Shares, own: Own, means: Mapping[Fact, float], worded: Collection[Fact] = ()) -> None:
+    def __init__(
+        self,
+        shares: Shares,
+        own: Own,
+        means: Mapping[Fact, float],
+        worded: Collection[Fact] = (),
+        kinds: Mapping[str, Collection[str]] = types.MappingProxyType({}),
+    ) -> None:
         self._shares, self._own, self._means, self._worded = shares, own, dict(means), frozenset(worded)
+        self._kinds = {kind: frozenset(slots) for kind, slots in kinds.items()}
         every = {source for fact in self._means for source in _sources(fact)}
         self._of_facts = sorted(every & shares.keys())
         self._by_word: dict[str, dict[Source, float]] = {}
@@ -99,7 +112,10 @@ class Worded(ContextualFeature[Telling]):
             for (fact, *_), share in zip(telling.facts, telling.told, strict=True):
                 told[fact] += share
                 count[fact] += 1
-        return cls(found._shares, found._own, {fact: told[fact] / n for fact, n in count.items()}, worded)
+        kinds = defaultdict[str, set[str]](set)
+        for act in (one.condition for one in corpus if isinstance(one.condition, Act)):
+            kinds[act.name].update(slot.name for slot in act.slots)
+        return cls(found._shares, found._own, {fact: told[fact] / n for fact, n in count.items()}, worded, kinds)
 
     reads_conditions = True
 
@@ -138,15 +154,24 @@ class Worded(ContextualFeature[Telling]):
         more = (weight * math.log(total / (total - one)) for weight, one in zip(weights, own, strict=True))
         return state._replace(told=tuple(map(sum, zip(state.told, more, strict=True))))
 
-    def unsaid(self, condition: object, words: Iterable[str]) -> int:
-        """Return how many facts without words of their own a text leaves out; the condition is what it is written from.
+    def rivals(self, condition: object) -> list[list[object]]:
+        """Return for each fact of an act or a record without words of its own what a text could mean instead of it.
 
-        Worded.aligned(corpus).unsaid(parse_act("inform(kids=no)"), "no kids allowed".split())       # 0
+        Those are conditions with another value of its slot or without the slot, and other kinds of acts that ever have
+        its slots; at most `MOST_RIVALS` in all, for the first of the facts.
+
+            Worded.aligned(corpus).rivals(parse_act("inform(kids=no)"))[0]      # [inform(kids=yes), inform()]
         """
-        state = _begun(condition, self._worded)
-        for word in words:
-            state = self._behind(state, word)
-        return len(self._below(state, ENOUGH))
+        groups = list[list[object]]()
+        if isinstance(condition, Act):
+            slots = {slot.name for slot in condition.slots}
+            kinds = [kind for kind, theirs in self._kinds.items() if kind != condition.name and slots <= theirs]
+            groups.append([replace(condition, name=kind) for kind in kinds])
+        for fact, *_ in self.initial(condition).facts:
+            others = [one for one in self._means if one[0] == fact[0] and one != fact]
+            groups.append([with_fact(condition, fact, other) for other in (*others, None)])
+        total = list(accumulate(map(len, groups)))
+        return [group for group, n in zip(groups, total, strict=True) if group and n <= MOST_RIVALS]
 
     def _below(self, state: Telling, share: float) -> tuple[int, ...]:
         """Return the indices of the facts of which less than this share of what texts say on average was told."""
@@ -202,14 +227,16 @@ class Worded(ContextualFeature[Telling]):
         shares = [[*source, dict(words)] for source, words in self._shares.items()]
         means = [[*fact, mean] for fact, mean in self._means.items()]
         worded = sorted(map(list, self._worded))
-        return Saved("worded", {"shares": shares, "own": self._own, "means": means, "worded": worded})
+        kinds = {kind: sorted(slots) for kind, slots in self._kinds.items()}
+        return Saved("worded", {"shares": shares, "own": self._own, "means": means, "worded": worded, "kinds": kinds})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Worded:
         """Make the features from the `fields` of what `saved` returned."""
         shares = {(slot, value): dict(words) for slot, value, words in fields["shares"]}
         means = {(slot, value): mean for slot, value, mean in fields["means"]}
-        return cls(shares, fields["own"], means, [(slot, value) for slot, value in fields["worded"]])
+        worded = [(slot, value) for slot, value in fields["worded"]]
+        return cls(shares, fields["own"], means, worded, fields["kinds"])
 
     def __repr__(self) -> str:
         return f"Worded({len(self._means)} facts)"
