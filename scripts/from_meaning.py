@@ -2,11 +2,15 @@
 
     python scripts/from_meaning.py ../shared/data OUT [--seeds 1] [--shares 100 20 5]
     python scripts/from_meaning.py ../shared/data OUT --small
+    python scripts/from_meaning.py ../shared/data OUT --lm smollm2 [--acts 300]
 
 Restaurant acts of RNNLG. For every share of the training pairs (in percent) and seed: `llrnn init`, `llrnn train`, and
 what is written from the acts of valid, test and unseen (the test with new names and telephone numbers), by a judge that
 has learnt from the validation pairs. `--small`: one layer of 64 units, ten epochs, all pairs, with the knowledge of
 facts without words of their own and without it, from the acts of valid alone.
+
+`--lm`: a frozen language model that has `SHOTS` training pairs and the act in its prompt, for the first acts
+of the test; the pairs are those whose facts are nearest to the act's, the nearest last; greedy, up to the end of the line.
 
 Rivals: *templates* made from the training pairs, *delexicalised*, a softmax over text with placeholders
 (`configs/nlg/delexicalised.toml`) that are filled in afterwards, and *people*, the references. What is trained already
@@ -41,6 +45,7 @@ from llrnn_lab.studies.nlg_scores import announced, placeholder_errors
 TEXTS = ("valid", "test", "unseen")
 SLOTS = ("name", "phone", "address", "postcode", "near", "area", "count", "price", "food", "pricerange", "goodformeal")
 SMALL = ("controller.hidden=64", "controller.layers=1", "condition.size=48", "training.epochs=10")
+SHOTS = 10  # training pairs in a prompt
 Key = frozenset[tuple[Fact, int]]
 
 
@@ -141,6 +146,21 @@ def filled(model: llrnn.LLRNN, acts: Sequence[object]) -> list[Sequence[str]]:
     return [relexicalise(one.words, act) for one, act in zip(write(model, acts), acts, strict=True)]
 
 
+def prompted(lm: llrnn.LLRNN, train: llrnn.Corpus, acts: Sequence[object]) -> list[Sequence[str]]:
+    """Return what a language model writes behind the training pairs that are nearest to each act."""
+    known = [(frozenset(facts_of(one.condition)), frozenset(dict(key_of(one.condition))), one) for one in train]
+
+    def written(act: object) -> Sequence[str]:
+        facts, key = frozenset(facts_of(act)), frozenset(dict(key_of(act)))
+        near = sorted(known, key=lambda own: (-len(key ^ own[1]), len(facts & own[0])))[-SHOTS:]
+        shown = [f"Act: {one.condition}\nText: {' '.join(one.words)}\n" for _, _, one in near]
+        prompt = "\n".join([*shown, f"Act: {act}\nText:"])
+        (found,) = llrnn.generate(lm, prompt, greedy=True, max_words=60)
+        return found.text[len(prompt) :].partition("\n")[0].split()
+
+    return [written(act) for act in acts]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -149,8 +169,10 @@ def main() -> None:
     parser.add_argument("--shares", type=int, nargs="+", default=[100, 20, 5])
     parser.add_argument("--texts", nargs="+", default=list(TEXTS), choices=TEXTS)
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--lm")
+    parser.add_argument("--acts", type=int, default=300)
     given = parser.parse_args()
-    given.texts = ["valid"] if given.small else given.texts
+    given.texts = ["valid"] if given.small else given.texts if given.lm is None else ["test"]
     data = given.out / "data"
     write_parts(data, given.data / "rnnlg_restaurant", sorted({*given.shares, 100}))
     texts = {name: opened(data / f"{name}.jsonl") for name in given.texts}
@@ -168,6 +190,12 @@ def main() -> None:
         for name, drop in (("small", ""), ("small-without", r'\[\[contextual\]\]\nkind = "worded".*\n')):
             model = trained(given.out / name, data, 100, 0, None, SMALL, drop)
             add(name, {"valid": [one.words for one in write(model, texts["valid"].conditions)]})
+        return
+    if given.lm is not None:
+        lm, train = llrnn.open_lm(given.lm), opened(data / "train.jsonl")
+        texts = {name: text[: given.acts] for name, text in texts.items()}
+        add(f"prompted-{given.lm}", {name: prompted(lm, train, text.conditions) for name, text in texts.items()})
+        add(f"people-{given.acts}", {name: [one.words for one in text] for name, text in texts.items()})
         return
     add("people", {name: [one.words for one in text] for name, text in texts.items()})
     delexicalised = Path(__file__).parents[1] / "configs" / "nlg" / "delexicalised.toml"

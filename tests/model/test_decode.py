@@ -316,9 +316,9 @@ def copying(log_b: list[float], loud: float = 0.0, seed: int = 0) -> LLRNN:
 
 
 def goes_round(words: tuple[str, ...], values: list[tuple[str, ...]]) -> bool:
-    """Four words came before, and every value that was said by now was said by then; one-word values, for short."""
-    for end in range(5, len(words) + 1):
-        earlier = [n for n in range(4, end) if words[n - 4 : n] == words[end - 4 : end]]
+    """Three words came before, and every value that was said by now was said by then; one-word values, for short."""
+    for end in range(4, len(words) + 1):
+        earlier = [n for n in range(3, end) if words[n - 3 : n] == words[end - 3 : end]]
         if earlier and not any((value in words[:end]) > (value in words[: earlier[-1]]) for (value,) in values):
             return True
     return False
@@ -335,13 +335,13 @@ def test_what_a_text_leaves_out_or_says_twice_is_counted() -> None:
 
 
 def test_a_beam_does_not_go_round_in_circles() -> None:
-    """Where `a` is always likelier than the end, all that stops a search is that it has said `a a a a` before."""
+    """Where `a` is always likelier than the end, all that stops a search is that it has said `a a a` before."""
     model = copying([0.0, -9.0, -9.0, -1.0])
     free = generate(model, beam=2, max_words=20)[0]  # without a condition nothing is said of facts
     assert not free.finished or len(free.words) == 0
     for text in beam_search_each(model, [{"name": "b"}], beam=8, max_words=20)[0]:
         assert not goes_round(text.words, [("b",)])
-        assert text.words[-5:].count("a") < 5
+        assert text.words[-4:].count("a") < 4
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -362,21 +362,21 @@ def test_a_wide_beam_is_exhaustive_search_without_circles(seed: int) -> None:
         assert logs == sorted(logs, reverse=True)
 
 
-def test_four_words_come_again_where_something_new_was_said_between() -> None:
-    assert goes_round(tuple("abcabca"), [("c",)])
-    assert not goes_round(tuple("aaaabaaaa"), [("b",)])
-    assert goes_round(tuple("aaaabaaaabaaaa"), [("b",)])
+def test_three_words_come_again_where_something_new_was_said_between() -> None:
+    assert goes_round(tuple("abcabc"), [("c",)])
+    assert not goes_round(tuple("aaabaaa"), [("b",)])
+    assert goes_round(tuple("aaabaaabaaa"), [("b",)])
     model = copying([0.0, -9.0, -0.5, -9.0])
-    (text,) = generate(model, "a a a a b a a a", beam=1, max_words=1, condition={"name": "b"})
+    (text,) = generate(model, "a a a b a a", beam=1, max_words=1, condition={"name": "b"})
     assert text.words == ("a",)
-    (text,) = generate(model, "a b a a a a b a a a", beam=1, max_words=1, condition={"name": "b"})
+    (text,) = generate(model, "a b a a a b a a", beam=1, max_words=1, condition={"name": "b"})
     assert text.words == ("c",)
 
 
 def test_a_search_that_could_only_go_round_is_cut() -> None:
     model = copying([0.0, -math.inf, -math.inf, -math.inf])
     (text,) = write(model, [{"name": "b"}], beam=1, max_words=20)
-    assert (text.words, text.finished) == (("a",) * 4, False)
+    assert (text.words, text.finished) == (("a",) * 3, False)
 
 
 def test_from_conditions_texts_are_found_by_beam_search_unless_a_strategy_is_given() -> None:
