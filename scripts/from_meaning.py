@@ -10,7 +10,7 @@ has learnt from the validation pairs. `--small`: one layer of 64 units, ten epoc
 facts without words of their own and without it, from the acts of valid alone.
 
 `--lm`: a frozen language model that has `SHOTS` training pairs and the act in its prompt, for the first acts
-of the test; the pairs are those whose facts are nearest to the act's, the nearest last; greedy, up to the end of the line.
+of the test; the pairs are those whose facts are nearest to the act's, the nearest last; greedy, up to the line's end.
 
 Rivals: *templates* made from the training pairs, *delexicalised*, a softmax over text with placeholders
 (`configs/nlg/delexicalised.toml`) that are filled in afterwards, and *people*, the references. What is trained already
