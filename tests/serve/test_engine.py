@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from helpers import HANG, Expected, sentence_log_probs, shaken, small_corpus, small_model, small_vocabulary
-from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, complete, contextual, explain, features, generate, influence
+from llrnn import (
+    LLRNN,
+    Corpus,
+    Lexicon,
+    Vocabulary,
+    backgrounds,
+    complete,
+    contextual,
+    explain,
+    features,
+    generate,
+    influence,
+)
 from llrnn.inference.explanation import Comparison
 from llrnn.inference.scores import score
 from llrnn.languages.domains import Numbers
 from llrnn.model.controllers import GRU
-from llrnn.model.decode import read_prefix
+from llrnn.model.decode import beam_search_each, read_prefix
 from llrnn.model.ensembles import mixture
 from llrnn.model.steering import Change, FeatureNames, steer, swap
 from llrnn.serve.costs import STEP_COST, cost_of
@@ -32,6 +46,7 @@ from llrnn.serve.messages import (
     ReadRequest,
     Refused,
     ScoreRequest,
+    WriteRequest,
     most,
 )
 from llrnn.serve.served import SCOPE, Batcher, FairQueue, Job, RequestScope, Served
@@ -196,7 +211,7 @@ def test_scores_are_those_of_the_words_one_by_one(
 ) -> None:
     texts = tuple(sentence.words for sentence in small_corpus().sentences[:9])
     (whole,), _ = together(served, [ScoreRequest(texts=(*texts, ""))], "score", 64)
-    monkeypatch.setattr("llrnn.serve.engine._POSITIONS", 1)  # one text at a time
+    monkeypatch.setattr("llrnn.serve.engine.AT_ONCE", 1)  # one text at a time
     (apart,), _ = together(served, [ScoreRequest(texts=(*texts, ""))], "score", 64)
     close(whole, apart)
     for text, found in zip((*texts, ()), whole["scores"], strict=True):
@@ -216,6 +231,37 @@ def test_scores_with_weights_of_the_request(model: LLRNN, served: Served) -> Non
 
 async def written(engine: Engine, request: GenerateRequest) -> list[Any]:
     return [event async for event in engine.generate(request)]
+
+
+KIDS = {"no": "does not allow children", "yes": "has room for children"}
+
+
+def wording_model() -> LLRNN:
+    """Of a fact that no text says in its own words; more is likely to be read as another than not."""
+    pairs = [
+        ({"name": name, "kids": kids}, f"{name} {said}") for name in ("roma", "taj") for kids, said in KIDS.items()
+    ]
+    texts = Corpus.from_sentences([text.split() for _, text in pairs] * 3).sentences
+    corpus = Corpus(tuple(replace(one, condition=pairs[n % 4][0]) for n, one in enumerate(texts)))
+    phi, wordings = features.Identity(), contextual.Worded.aligned(corpus)
+    words = Vocabulary.from_corpus(corpus)
+    model = LLRNN(words, output_features=phi, contextual=[wordings], controller=GRU(4))
+    shaken(model, 2.0)
+    return model
+
+
+def test_what_a_search_found_is_read_again_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The condition and two rivals (yes, nothing of kids) for one text, or for all where the first is misread."""
+    model, condition = wording_model(), {"name": "roma", "kids": "no"}
+    request = WriteRequest(conditions=(json.dumps(condition),), count=5, max_words=6)
+    (whole,), steps = together(Served("acts", model), [request], "write", 64)
+    monkeypatch.setattr("llrnn.model.decode.AT_ONCE", 1)
+    (apart,), turns = together(Served("acts", model), [request], "write", 64)
+    close(apart, whole)
+    found = beam_search_each(model, [condition], beam=5, max_words=6)[0]
+    assert [tuple(one["words"]) for one in whole["texts"][0]["best"]] == [one.words for one in found]
+    once, every = 3, 3 * len(found)
+    assert len(turns) - len(steps) in {once - 1, once - 1 + every - 1}
 
 
 WAYS: list[dict[str, Any]] = [{}, {"temperature": 0.5, "top_k": 5}, {"top_p": 0.8}, {"greedy": True}]

@@ -41,6 +41,7 @@ SAID, UNSAID = 0.1, 0.03
 SURE, LIKELY = 0.9, 0.7  # and what is invented is unsure between
 
 Words = tuple[str, ...]
+Both = tuple[float, str, str]  # p, and what two halves of a sentence say for themselves
 Gram = tuple[str, int, int]  # a feature, and where its words begin and end
 
 
@@ -282,9 +283,7 @@ class Judge:
                     yield f"{slot}|{name}", begin, end
                     yield " ".join(plain[begin:end]), begin, end
 
-    def _classes(
-        self, slot: str, line: list[str], among: Collection[str]
-    ) -> tuple[dict[str, float], tuple[float, str, str]]:
+    def _classes(self, slot: str, line: list[str], among: Collection[str]) -> tuple[dict[str, float], Both]:
         """Return {class: p} of a slot, and (p, class, class) of what two halves of the sentence say for themselves."""
         model = self.facts
         assert model is not None
@@ -389,11 +388,8 @@ class _Judged:
         if len(hits) > wanted and slot not in self.judge.often and words not in self.judge.ordinary:
             return Verdict(slot, value, "repeated", 1.0)
         p = max((self._place(place) for place in hits), key=lambda one: one.get(slot, 0.0))
-        rivals = [
-            other
-            for other, q in p.items()
-            if q >= SURE and other != slot and LITERAL in self.labels.get(other, "").split("|")
-        ]
+        said = {other for other, label in self.labels.items() if LITERAL in label.split("|")} - {slot}
+        rivals = [other for other in said if p.get(other, 0.0) >= SURE]
         misplaced = wanted == 1 and p.get(slot, 1.0) <= UNSAID and rivals and not self._evident(fact, *rivals)
         return Verdict(slot, value, "contradicted" if misplaced else "said", p.get(slot, 1.0))
 

@@ -18,7 +18,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby, pairwise
 from typing import Any
@@ -52,6 +52,7 @@ from llrnn.text.corpus import Corpus, Sentence, Token, find_values
 from llrnn.text.encoded import EncodedText
 from llrnn.text.units import decode
 
+AT_ONCE = 512  # words that are read in one step, while nobody else is answered
 COMPARED = 5  # texts of a search whose facts are read again, where those of the first are read as something else
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
 _LOOP = 3  # so many words are not said twice in a search, unless a value of the condition became said in between
@@ -396,15 +397,27 @@ class Search:
         with slots, those with fewer `errors` before others. Raises the LLRNNError of a search in which nothing was
         possible.
         """
+        steps = self.ranking()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return list[Generated](end.value)
+
+    def ranking(self) -> Generator[None, None, list[Generated]]:
+        """Find what `found` returns in steps: a generator that yields between them, and returns the list at its end.
+
+        In a step at most `AT_ONCE` words are read.
+        """
         if self.error is not None:
             raise self.error
         best = (self._done or self._going)[: self.width]
         texts = [_finish(self.model, self.prefix, words, log, None) for log, words in best]
         wrong = [errors(self.condition, (*one.prefix, *one.words)) for one in texts]
         ranked = sorted(range(len(texts)), key=wrong.__getitem__)  # stable: likelier first
-        if texts and misread(self.model, self.condition, [texts[ranked[0]]]) != [0]:
+        if texts and (yield from misread(self.model, self.condition, [texts[ranked[0]]])) != [0]:
             compared = [texts[place] for place in ranked[:COMPARED]]
-            for place, more in zip(ranked, misread(self.model, self.condition, compared), strict=False):
+            for place, more in zip(ranked, (yield from misread(self.model, self.condition, compared)), strict=False):
                 wrong[place] += more
             ranked[:COMPARED] = sorted(ranked[:COMPARED], key=wrong.__getitem__)
         return [texts[place] for place in ranked]
@@ -429,24 +442,28 @@ def rivals(model: LLRNN, condition: object) -> list[list[object]]:
     return [] if wordings is None or model.vocabulary.units is not None else wordings.rivals(condition)
 
 
-@torch.no_grad()
-def misread(model: LLRNN, condition: object, texts: Sequence[Generated]) -> list[int]:
-    """Return for each text how many facts of its condition (input) are read as something else, by the model itself.
+def misread(model: LLRNN, condition: object, texts: Sequence[Generated]) -> Generator[None, None, list[int]]:
+    """Find for each text how many facts of its condition (input) are read as something else, by the model itself.
 
     P(fact | text) = p(text | condition) / (p(text | condition) + Σ p(text | rival)) is then below a half; rivals are
-    those of `Worded`, which tells what a fact without words of its own, such as kids=no, could be taken for.
+    those of `Worded`, which tells what a fact without words of its own, such as kids=no, could be taken for. A
+    generator: it yields before each step, so that a server can answer others, and returns the list at its end; in a
+    step at most `AT_ONCE` words are read, or one text.
     """
     groups = rivals(model, condition)
     if not groups or not texts:
         return [0] * len(texts)
-    read = [condition, *chain.from_iterable(groups)]
+    read, log_p = [condition, *chain.from_iterable(groups)], list[float]()
     sentences = [Sentence(tuple(map(Token, (*one.prefix, *one.words))), given) for one in texts for given in read]
-    encoded = EncodedText.encode(Corpus(tuple(sentences)), model.vocabulary)
-    log_p = np.array([one.sum() for one in sentence_log_probs(model, encoded)]).reshape(len(texts), -1)
-    ends = np.cumsum([1, *map(len, groups)])
+    n = max(1, AT_ONCE // (1 + max(len(one.words) for one in sentences)))
+    for begin in range(0, len(sentences), n):
+        yield
+        some = EncodedText.encode(Corpus(tuple(sentences[begin : begin + n])), model.vocabulary)
+        log_p += [one.sum() for one in sentence_log_probs(model, some)]
+    table, ends = np.array(log_p).reshape(len(texts), -1), np.cumsum([1, *map(len, groups)])
     with np.errstate(invalid="ignore"):  # a text that is impossible is read as nothing else
-        against = [np.logaddexp.reduce(log_p[:, begin:end], 1) for begin, end in pairwise(ends)]
-        return [int(n) for n in np.sum([other > log_p[:, 0] for other in against], 0)]
+        against = [np.logaddexp.reduce(table[:, begin:end], 1) for begin, end in pairwise(ends)]
+        return [int(n) for n in np.sum([other > table[:, 0] for other in against], 0)]
 
 
 def _listed_values(model: LLRNN, condition: object) -> list[tuple[int, ...]]:

@@ -4,7 +4,7 @@
     a word of a prefix for `influence`    6: there and back
     a word that is generated              10: a step of its own
     a word of a hypothesis (beam)         1/2: a step that many share; what was found is read once more, with reasons
-    a word of a text under a rival        1/4: what a search found is read again, all at once (`Worded.rivals`)
+    a word of a text under a rival        1/2: what a search found is read again, all at once (`Worded.rivals`)
     a condition, or the text before       50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
     a name that a pattern looks at        1/200, as one that a listing looks at (5,000 at most)
     a word that is listed or asked for    1/20; one that letters are completed to 1
@@ -33,7 +33,6 @@ from llrnn.text.conditions import BEAM
 STEP_COST = 10.0  # of a word that is generated
 HYPOTHESIS_COST = 0.5  # of one hypothesis in one step of several searches; alone it is some times that
 NEARED = 5  # unknown words of a request, for which near ones are looked for
-_RIVAL_COST = 0.25  # of a word that is read under a rival of its condition
 _NEAR_COST = 500.0  # of each
 _SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
 _LARGEST = 5000.0  # of looking through a vocabulary, or all features
@@ -193,7 +192,7 @@ def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
 def _rereading_cost(served: Served, conditions: Iterable[str | None], most: int) -> float:
     """Return the cost of reading what searches found, of `most` words, under the rivals of each condition (input)."""
     count = 0
-    for one in (one for one in conditions if one is not None):
+    for one in filter(None, conditions):
         with contextlib.suppress(LLRNNError):  # a condition that cannot be read is refused where it is
             count += sum(map(len, rivals(served.model, read_condition(served.model, one))))
-    return _RIVAL_COST * most * count
+    return HYPOTHESIS_COST * most * count

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
@@ -37,6 +37,7 @@ from llrnn.layer.distribution import Distribution
 from llrnn.layer.weights import WeightChange
 from llrnn.model.completion import Completions, NextUnits, NextWords, split_letters
 from llrnn.model.decode import (
+    AT_ONCE,
     Dictated,
     Generated,
     Search,
@@ -63,7 +64,6 @@ Answer = dict[str, Any]
 Continued = messages.GenerateRequest | messages.CompletionRequest
 R = TypeVar("R", bound=Query)
 Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None leaves them as they are
-_POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
 _LOOKED_AT = 50  # of the most probable words, for one worth explaining
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
 
@@ -687,31 +687,40 @@ class WriteQuestion:
 class PendingText:
     """The beam search of texts for one condition (input), not ended yet, with the question that it answers.
 
-    `question`: what asks for it; `search`: the state of the search. Lists of them are continued by `search_on`.
+    `question`: what asks for it; `search`: the state of the search; `ranking`: what puts the texts that it found in
+    order, step by step, None before. Lists of them are continued by `search_on`.
     """
 
     question: WriteQuestion | SearchQuestion
     search: Search
+    ranking: Generator[None, None, list[Generated]] | None = None
 
     @property
     def cost(self) -> float:
-        """Cost of the next step of this search: half a unit for each hypothesis, where a unit is reading one word."""
-        return HYPOTHESIS_COST * len(self.search.rows)
+        """Cost of the next step: half a unit for each hypothesis, or each word read again, where a unit is one word."""
+        return HYPOTHESIS_COST * (len(self.search.rows) if self.ranking is None else AT_ONCE)
 
-    def answer(self) -> Answer:
-        """Return what the question makes of the texts found so far, best first."""
-        return self.question.told(self.search.found())
+    def further(self) -> PendingText | Answer:
+        """Return what is still to do, or what the question makes of the texts found, best first, if that is all."""
+        if not self.search.has_ended:
+            return self
+        ranking = self.ranking or self.search.ranking()
+        try:
+            next(ranking)
+        except StopIteration as end:
+            return self.question.told(end.value)
+        return replace(self, ranking=ranking)
 
 
 @torch.no_grad()
 def search_on(writing: Sequence[PendingText]) -> list[Any]:
     """Run one step of beam searches that are of one model, and return each, in order, as it is then.
 
-    A search that has ended is replaced by its answer (`PendingText.answer`), or by an exception; the others are
+    One that has ended, with its texts in order, is replaced by its answer, or by an exception; the others are
     `PendingText`s still.
     """
     advance_searches([one.search for one in writing])
-    return [settled(one.answer) if one.search.has_ended else one for one in writing]
+    return [settled(one.further) for one in writing]
 
 
 def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answer:
@@ -759,7 +768,7 @@ class ScoreQuestion:
             by_condition.setdefault(condition, []).append(index)
         for indices in by_condition.values():
             order = np.array(indices)[np.argsort(lengths[indices], kind="stable")]
-            yield from (tuple(group.tolist()) for group in Sentences(_POSITIONS).groups(order, lengths[order]))
+            yield from (tuple(group.tolist()) for group in Sentences(AT_ONCE).groups(order, lengths[order]))
 
     @torch.no_grad()
     def add(self, piece: Sequence[int]) -> None:

@@ -21,7 +21,6 @@ All are 0 on other words. "does not allow" is due for kids=no until it was said,
 from __future__ import annotations
 
 import math
-import types
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -43,6 +42,7 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 Source = tuple[str, str]  # slot and value, "=" for one that is said as it is, "*" for any
 Shares = dict[Source, dict[str, float]]  # t(word | source)
 Own = dict[str, dict[str, float]]  # slot, word
+Kinds = Mapping[str, Collection[str]]  # slots that acts of a kind ever have
 _Listed = tuple[NDArray[np.int64], NDArray[np.float32]]
 NOBODY: Source = ("", "")
 ITERATIONS = 8
@@ -80,12 +80,7 @@ class Worded(ContextualFeature[Telling]):
     """
 
     def __init__(
-        self,
-        shares: Shares,
-        own: Own,
-        means: Mapping[Fact, float],
-        worded: Collection[Fact] = (),
-        kinds: Mapping[str, Collection[str]] = types.MappingProxyType({}),
+        self, shares: Shares, own: Own, means: Mapping[Fact, float], worded: Collection[Fact], kinds: Kinds
     ) -> None:
         self._shares, self._own, self._means, self._worded = shares, own, dict(means), frozenset(worded)
         self._kinds = {kind: frozenset(slots) for kind, slots in kinds.items()}
@@ -104,7 +99,7 @@ class Worded(ContextualFeature[Telling]):
         of_values = {slot for one in corpus for slot, _ in values_of(one.condition)} - {slot for slot, _ in worded}
         texts = delexicalise(corpus, of_values)
         pairs = [(_begun(sentence.condition, worded), sentence.words) for sentence in texts]
-        found = cls(*_aligned(pairs), {}, worded)
+        found = cls(*_aligned(pairs), {}, worded, {})
         told, count = defaultdict[Fact, float](float), Counter[Fact]()
         for telling, words in pairs:
             for word in words:
