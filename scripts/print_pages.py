@@ -3,11 +3,11 @@
     python scripts/print_pages.py FILE OUT [--level 1] [--seed 0] [--pages 30] [--skip 0]
 
 The comments `# text` of a CoNLL-U file, one after the other, are broken into lines, 30 to a page; fonts take turns. A
-page is drawn large, turned by a little, made small, blurred, and gets grey noise: at levels 1, 2 and 3 Tesseract reads
-about 1, 2 and 5 % of the characters wrong. OUT/000.png is a page, OUT/000.txt what stands on it, line by line; the same
-seed gives the same pages. `--skip`: pages of text that are passed over first.
+page is drawn large, turned by a little, made small, blurred, and gets grey noise, so that a reader is to have about 1,
+2 and 5 % of the characters wrong at levels 1, 2 and 3. OUT/000.png is a page, OUT/000.txt what stands on it, line by
+line; the same seed gives the same pages. `--skip`: pages of text that are passed over first.
 
-Fonts are those of Debian's fonts-dejavu-core, fonts-liberation and fonts-freefont-ttf (`scripts/system-packages`).
+It needs Pillow and Debian's fonts-dejavu-core, fonts-liberation and fonts-freefont-ttf, which no script installs yet.
 """
 
 from __future__ import annotations

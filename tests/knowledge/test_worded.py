@@ -209,7 +209,7 @@ def test_rivals_of_records_and_of_what_has_none() -> None:
     assert 0 < sum(map(len, many)) <= MOST_RIVALS
 
 
-def result(steps: Generator[None, None, list[int]]) -> list[int]:
+def result(steps: Generator[int, None, list[int]]) -> list[int]:
     while True:
         try:
             next(steps)

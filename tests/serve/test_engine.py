@@ -39,6 +39,7 @@ from llrnn.serve.engine import Engine, ScoreQuestion, prepared_for
 from llrnn.serve.messages import (
     ChangeMessage,
     CompleteRequest,
+    CompletionRequest,
     ExplainRequest,
     GenerateRequest,
     InfluenceRequest,
@@ -262,6 +263,34 @@ def test_what_a_search_found_is_read_again_in_turns(monkeypatch: pytest.MonkeyPa
     assert [tuple(one["words"]) for one in whole["texts"][0]["best"]] == [one.words for one in found]
     once, every = 3, 3 * len(found)
     assert len(turns) - len(steps) in {once - 1, once - 1 + every - 1}
+
+
+@pytest.mark.parametrize("misread", [False, True])
+@pytest.mark.parametrize("most_words", [1, 6, 60])
+@pytest.mark.parametrize("kind", ["write", "completions", "generate"])
+def test_reading_again_costs_what_was_said_before_at_most(
+    kind: str, most_words: int, misread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every request has its answer within the cost that it was admitted with, though all five texts are read."""
+    if misread:
+        monkeypatch.setattr(contextual.Worded, "rivals", lambda self, given: [[given, given]])  # likelier together
+    served, condition = Served("acts", wording_model()), json.dumps({"name": "roma", "kids": "no"})
+    requests: dict[str, Any] = {
+        "write": WriteRequest(conditions=(condition,) * 3, max_words=most_words),
+        "completions": CompletionRequest(prompt=("", "roma"), n=2, condition=condition, max_tokens=most_words),
+        "generate": GenerateRequest(prefix="roma", condition=condition, max_words=most_words),
+    }
+    request = requests[kind]
+    scope = RequestScope()
+
+    async def ask(engine: Engine) -> Any:
+        SCOPE.set(scope)
+        if kind == "write":
+            return await engine.write(request)
+        return [[event async for event in text] for text in engine.continuations(request)]
+
+    assert run([served], ask)
+    assert 0 < scope.spent <= scope.allowed + 1e-6 < most("work")
 
 
 WAYS: list[dict[str, Any]] = [{}, {"temperature": 0.5, "top_k": 5}, {"top_p": 0.8}, {"greedy": True}]

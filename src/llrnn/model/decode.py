@@ -404,11 +404,8 @@ class Search:
             except StopIteration as end:
                 return list[Generated](end.value)
 
-    def ranking(self) -> Generator[None, None, list[Generated]]:
-        """Find what `found` returns in steps: a generator that yields between them, and returns the list at its end.
-
-        In a step at most `AT_ONCE` words are read.
-        """
+    def ranking(self) -> Generator[int, None, list[Generated]]:
+        """Find what `found` returns in steps: a generator of how many words are read next, which returns the list."""
         if self.error is not None:
             raise self.error
         best = (self._done or self._going)[: self.width]
@@ -442,13 +439,13 @@ def rivals(model: LLRNN, condition: object) -> list[list[object]]:
     return [] if wordings is None or model.vocabulary.units is not None else wordings.rivals(condition)
 
 
-def misread(model: LLRNN, condition: object, texts: Sequence[Generated]) -> Generator[None, None, list[int]]:
+def misread(model: LLRNN, condition: object, texts: Sequence[Generated]) -> Generator[int, None, list[int]]:
     """Find for each text how many facts of its condition (input) are read as something else, by the model itself.
 
     P(fact | text) = p(text | condition) / (p(text | condition) + Σ p(text | rival)) is then below a half; rivals are
     those of `Worded`, which tells what a fact without words of its own, such as kids=no, could be taken for. A
-    generator: it yields before each step, so that a server can answer others, and returns the list at its end; in a
-    step at most `AT_ONCE` words are read, or one text.
+    generator, so that a server can answer others in between: it yields how many words are read next, at most `AT_ONCE`
+    or one text, and returns the list at its end.
     """
     groups = rivals(model, condition)
     if not groups or not texts:
@@ -457,8 +454,8 @@ def misread(model: LLRNN, condition: object, texts: Sequence[Generated]) -> Gene
     sentences = [Sentence(tuple(map(Token, (*one.prefix, *one.words))), given) for one in texts for given in read]
     n = max(1, AT_ONCE // (1 + max(len(one.words) for one in sentences)))
     for begin in range(0, len(sentences), n):
-        yield
         some = EncodedText.encode(Corpus(tuple(sentences[begin : begin + n])), model.vocabulary)
+        yield int(some.lengths.sum())
         log_p += [one.sum() for one in sentence_log_probs(model, some)]
     table, ends = np.array(log_p).reshape(len(texts), -1), np.cumsum([1, *map(len, groups)])
     with np.errstate(invalid="ignore"):  # a text that is impossible is read as nothing else

@@ -4,7 +4,7 @@
     a word of a prefix for `influence`    6: there and back
     a word that is generated              10: a step of its own
     a word of a hypothesis (beam)         1/2: a step that many share; what was found is read once more, with reasons
-    a word of a text under a rival        1/2: what a search found is read again, all at once (`Worded.rivals`)
+    a word of a text under a rival        1/4: what a search found is read again, many at once (`Worded.rivals`)
     a condition, or the text before       50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
     a name that a pattern looks at        1/200, as one that a listing looks at (5,000 at most)
     a word that is listed or asked for    1/20; one that letters are completed to 1
@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llrnn.ground.errors import LLRNNError
-from llrnn.model.decode import read_condition, rivals
+from llrnn.model.decode import COMPARED, read_condition, rivals
 from llrnn.serve import messages
 from llrnn.serve.messages import most, require, require_work
 from llrnn.serve.served import Served, current_scope
@@ -32,6 +32,7 @@ from llrnn.text.conditions import BEAM
 
 STEP_COST = 10.0  # of a word that is generated
 HYPOTHESIS_COST = 0.5  # of one hypothesis in one step of several searches; alone it is some times that
+RIVAL_COST = 0.25  # of a word that is read again, under a condition or a rival of it
 NEARED = 5  # unknown words of a request, for which near ones are looked for
 _NEAR_COST = 500.0  # of each
 _SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
@@ -91,7 +92,7 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
     match request:
         case messages.WriteRequest():
             found = HYPOTHESIS_COST * request.max_words * request.width * len(request.conditions)
-            again = _rereading_cost(served, request.conditions, request.max_words)
+            again = sum(_rereading_cost(served, one, request.max_words) for one in request.conditions)
             return Cost(_conditions_cost(served, request.conditions), found + again)
         case messages.ScoreRequest():
             lookup = _lookup_cost(served, request, request.conditions or ())
@@ -104,24 +105,28 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
             lookup = _lookup_cost(served, request, [request.condition])
             words = [_words(served, prompt, "prefix_words", "prompt") for prompt in request.prompts]
             read = request.n * _words_cost(request, words)
-            width = BEAM if request.is_searched else 0
-            again = _rereading_cost(served, [request.condition] * request.is_searched, request.most)
-            return _of_texts(read + lookup + again, width, request.most, request.n * len(request.prompts))
+            condition, count = request.condition if request.is_searched else None, request.n * len(words)
+            again = request.n * sum(_rereading_cost(served, condition, request.most + len(one)) for one in words)
+            return _of_texts(read + lookup, BEAM * request.is_searched, request.most, count, again)
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
             return Cost(begin, max(0.0, most("work") - begin))
         case messages.GenerateRequest():
-            again = _rereading_cost(served, [request.condition] if request.width else [], request.max_words)
-            return _of_texts(_query_cost(served, request) + again, request.width or 0, request.max_words)
+            length = request.max_words + len(served.model.read(request.prefix))
+            again = _rereading_cost(served, request.condition if request.width else None, length)
+            return _of_texts(_query_cost(served, request), request.width or 0, request.max_words, 1, again)
         case messages.Query():
             return Cost(_query_cost(served, request))
     raise TypeError(f"{type(request).__name__} has no cost")
 
 
-def _of_texts(begin: float, width: int, most: int, count: int = 1) -> Cost:
-    """Return the cost of `count` texts of `most` words: drawn, or found with `width` hypotheses and then read anew."""
+def _of_texts(begin: float, width: int, most: int, count: int, ranked: float) -> Cost:
+    """Return the cost of `count` texts of `most` words: drawn, or found with `width` hypotheses and then read anew.
+
+    `ranked`: the cost of reading what was found under rivals of its condition (input), to put it in order.
+    """
     again = begin + STEP_COST * count if width else 0.0
-    return Cost(begin, again + (STEP_COST + HYPOTHESIS_COST * width) * most * count)
+    return Cost(begin, again + (STEP_COST + HYPOTHESIS_COST * width) * most * count + ranked)
 
 
 def _query_cost(served: Served, request: messages.Query) -> float:
@@ -189,10 +194,12 @@ def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
     return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)
 
 
-def _rereading_cost(served: Served, conditions: Iterable[str | None], most: int) -> float:
-    """Return the cost of reading what searches found, of `most` words, under the rivals of each condition (input)."""
+def _rereading_cost(served: Served, condition: str | None, length: int) -> float:
+    """Return the most that it may cost to read what a search found, of `length` words, under its condition's rivals.
+
+    The condition is the input of the texts. The first text is read, and then perhaps as many as are compared.
+    """
     count = 0
-    for one in filter(None, conditions):
-        with contextlib.suppress(LLRNNError):  # a condition that cannot be read is refused where it is
-            count += sum(map(len, rivals(served.model, read_condition(served.model, one))))
-    return HYPOTHESIS_COST * most * count
+    with contextlib.suppress(LLRNNError):  # a condition that cannot be read is refused where it is
+        count = 0 if condition is None else sum(map(len, rivals(served.model, read_condition(served.model, condition))))
+    return RIVAL_COST * (1 + COMPARED) * (1 + count) * (1 + length) if count else 0.0

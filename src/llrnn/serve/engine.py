@@ -49,8 +49,7 @@ from llrnn.model.decode import (
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
-from llrnn.serve import messages
-from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, Cost, admit, cost_of, cost_of_names, cost_of_strings
+from llrnn.serve import costs, messages
 from llrnn.serve.introduction import telling
 from llrnn.serve.messages import Query, Refused
 from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, current_scope, together
@@ -495,7 +494,7 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
     words = list(dict.fromkeys((*prefix, *others)))
     found, cut = model.vocabulary.find(words)[0].tolist(), {word for word in others if model.cuts(word)}
     lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0 or word in cut]
-    near = {word: model.vocabulary.near(word) for word in lost[:NEARED]}
+    near = {word: model.vocabulary.near(word) for word in lost[: costs.NEARED]}
     unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
     found = {"model": served.name, "background": request.background, "prefix": list(prefix), "unknown": unknown}
     return {**found, "written": model.written(chain(words, *near.values()))}
@@ -547,7 +546,7 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
 
         `words`: the symbol ids that are read, one for each row of `state`. 10 units of cost are charged to the request.
         """
-        self._scope.spend(STEP_COST)
+        self._scope.spend(costs.STEP_COST)
         return self.model.step(state, words, change=changes([self.asked.steering]))
 
 
@@ -688,17 +687,18 @@ class PendingText:
     """The beam search of texts for one condition (input), not ended yet, with the question that it answers.
 
     `question`: what asks for it; `search`: the state of the search; `ranking`: what puts the texts that it found in
-    order, step by step, None before. Lists of them are continued by `search_on`.
+    order, step by step, None before; `reading`: words that its next step reads. `search_on` continues lists of them.
     """
 
     question: WriteQuestion | SearchQuestion
     search: Search
-    ranking: Generator[None, None, list[Generated]] | None = None
+    ranking: Generator[int, None, list[Generated]] | None = None
+    reading: int = 0
 
     @property
     def cost(self) -> float:
-        """Cost of the next step: half a unit for each hypothesis, or each word read again, where a unit is one word."""
-        return HYPOTHESIS_COST * (len(self.search.rows) if self.ranking is None else AT_ONCE)
+        """Cost of the next step: 1/2 for each hypothesis, or 1/4 for each word read again; the unit is one word."""
+        return costs.RIVAL_COST * self.reading if self.ranking else costs.HYPOTHESIS_COST * len(self.search.rows)
 
     def further(self) -> PendingText | Answer:
         """Return what is still to do, or what the question makes of the texts found, best first, if that is all."""
@@ -706,10 +706,9 @@ class PendingText:
             return self
         ranking = self.ranking or self.search.ranking()
         try:
-            next(ranking)
+            return replace(self, ranking=ranking, reading=next(ranking))
         except StopIteration as end:
             return self.question.told(end.value)
-        return replace(self, ranking=ranking)
 
 
 @torch.no_grad()
@@ -954,7 +953,7 @@ class Engine:
         counted).
         """
         served = self.find(request.model)
-        cost, scored = admit(cost_of(served, request)).total, ScoreQuestion(served, request)
+        cost, scored = costs.admit(costs.cost_of(served, request)).total, ScoreQuestion(served, request)
         pieces = list(scored.pieces())
         for piece in pieces:
             await self._batchers[served.name].submit(scored, one_by_one(scored.add), piece, cost / len(pieces))
@@ -967,7 +966,7 @@ class Engine:
         raised for all.
         """
         served = self.find(request.model)
-        begin = admit(cost_of(served, request)).begin / len(request.conditions)
+        begin = costs.admit(costs.cost_of(served, request)).begin / len(request.conditions)
         texts = await together(self._written(served, request, place, begin) for place in range(len(request.conditions)))
         return {"model": served.name, "background": request.background, "texts": texts}
 
@@ -1011,10 +1010,10 @@ class Engine:
         names no model, or has a word that a model without domains and conditions cannot read.
         """
         served = self.find(request.model)
-        cost = admit(cost_of(served, request))
+        cost = costs.admit(costs.cost_of(served, request))
         _require_listed(served.model, request)
         texts = request.continuations()  # which take a millisecond to make
-        return [self._continued(served, one, cost.begin / len(texts) + STEP_COST) for one in texts]
+        return [self._continued(served, one, cost.begin / len(texts) + costs.STEP_COST) for one in texts]
 
     async def _continued(
         self, served: Served, request: messages.GenerateRequest, cost: float
@@ -1036,7 +1035,7 @@ class Engine:
             log_prob += event["log_p"]
             yield "word", event
             if len(words) < most:
-                text = await batcher.submit(("step", id(text.model)), step, text, STEP_COST)
+                text = await batcher.submit(("step", id(text.model)), step, text, costs.STEP_COST)
         log_prob += text.log_p if text.has_ended else 0.0
         said = text.model.write((*text.asked.words, *words))
         told = {"text": said, "words": words, "log_prob": log_prob, "finished": text.has_ended}
@@ -1080,7 +1079,7 @@ class Engine:
         """
         served = self.find(name)
         work = partial(_strings, served.model, limit=limit, seed=seed)
-        return await self._run_alone(served, work, cell, cost_of_strings(limit))
+        return await self._run_alone(served, work, cell, costs.cost_of_strings(limit))
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
         """Search features or words of a model, in its thread; return {"features" or "words": list, "matching": count}.
@@ -1091,7 +1090,7 @@ class Engine:
         served = self.find(name)
         names = len(served.names) if listing is _features else len(served.model.vocabulary)
         work = partial(listing, served.model, limit=limit)
-        return await self._run_alone(served, work, query.lower(), cost_of_names(names))
+        return await self._run_alone(served, work, query.lower(), costs.cost_of_names(names))
 
     async def _ask_alone(self, work: Callable[[Served, Any], Answer], request: Query) -> Answer:
         """Run `work(served, request)` in the thread of the model that the request names, and return its answer.
@@ -1099,15 +1098,15 @@ class Engine:
         It is not batched with other requests. A `Refused` (422) is raised where the request costs too much.
         """
         served = self.find(request.model)
-        return await self._run_alone(served, partial(work, served), request, cost_of(served, request))
+        return await self._run_alone(served, partial(work, served), request, costs.cost_of(served, request))
 
-    async def _run_alone(self, served: Served, work: Callable[[Any], Answer], asked: object, cost: Cost) -> Answer:
+    async def _run_alone(self, served: Served, work: Callable[[Any], Answer], asked: Any, cost: costs.Cost) -> Answer:
         """Return `work(asked)`, run in the thread of the model `served`, not in a batch with others.
 
         `cost`: estimated, becomes the budget of the request; a `Refused` (422) is raised where it is too much.
         """
         run = one_by_one(work)
-        found: Answer = await self._batchers[served.name].submit(run, run, asked, admit(cost).total)
+        found: Answer = await self._batchers[served.name].submit(run, run, asked, costs.admit(cost).total)
         return found
 
     def find(self, name: str | None) -> Served:
@@ -1125,7 +1124,7 @@ class Engine:
         where it cannot be answered or costs too much.
         """
         served = self.find(request.model)
-        run, cost = partial(answered, kind, served), admit(cost_of(served, request)).begin
+        run, cost = partial(answered, kind, served), costs.admit(costs.cost_of(served, request)).begin
         answer: Answer = await self._batchers[served.name].submit(kind, run, payload or request, cost)
         return answer
 
