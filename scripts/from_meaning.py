@@ -29,6 +29,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from typing import Any
 import llrnn
 from llrnn.inference.meanings import bleu, references_of
 from llrnn.inference.saying import KINDS, Judge
-from llrnn.model.decode import write
+from llrnn.model.decode import beam_search_each, errors, prepared, write
 from llrnn.text.conditions import ACT, Fact, facts_of, is_literal
 from llrnn.text.corpus import delexicalise
 from llrnn_lab.studies.nlg_data import as_lines, relexicalise, write_parts
@@ -142,8 +143,15 @@ def trained(
 
 
 def filled(model: llrnn.LLRNN, acts: Sequence[object]) -> list[Sequence[str]]:
-    """Return what a delexicalised model writes from acts, with their values in place of placeholders."""
-    return [relexicalise(one.words, act) for one, act in zip(write(model, acts), acts, strict=True)]
+    """Return what a delexicalised model writes from acts, with their values in place of placeholders.
+
+    Of the five texts of a beam the first with the fewest `errors`, once it is filled in: as our own are chosen.
+    """
+    found = list[Sequence[str]]()
+    for act in acts:
+        (texts,) = beam_search_each(prepared(model, [act]), [act])
+        found.append(min((relexicalise(one.words, act) for one in texts), key=partial(errors, act)))
+    return found
 
 
 def prompted(lm: llrnn.LLRNN, train: llrnn.Corpus, acts: Sequence[object]) -> list[Sequence[str]]:

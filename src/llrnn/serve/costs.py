@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llrnn.ground.errors import LLRNNError
 from llrnn.model.decode import COMPARED, read_condition, rivals
@@ -91,23 +91,23 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
     """
     match request:
         case messages.WriteRequest():
-            found = HYPOTHESIS_COST * request.max_words * request.width * len(request.conditions)
-            again = sum(_rereading_cost(served, one, request.max_words) for one in request.conditions)
-            return Cost(_conditions_cost(served, request.conditions), found + again)
+            hypotheses = request.max_words * request.width * len(request.conditions)
+            cost = Cost(_conditions_cost(served, request.conditions), HYPOTHESIS_COST * hypotheses)
+            asked = request.conditions if cost.total <= most("work") else ()  # so many are refused in any case
+            again = sum(_rereading_cost(served, one, request.max_words) for one in asked)
+            return replace(cost, steps=cost.steps + again)
         case messages.ScoreRequest():
-            lookup = _lookup_cost(served, request, request.conditions or ())
             words = list[tuple[str, ...]]()
             for text in request.texts:
                 words.append(_words(served, text, "one_text_words", None))
                 require("text_words", sum(map(len, words)))
-            return Cost(_words_cost(request, words) + lookup)
+            return Cost(_words_cost(request, words) + _lookup_cost(served, request, request.conditions or ()))
         case messages.CompletionRequest():
-            lookup = _lookup_cost(served, request, [request.condition])
             words = [_words(served, prompt, "prefix_words", "prompt") for prompt in request.prompts]
-            read = request.n * _words_cost(request, words)
+            read = request.n * _words_cost(request, words) + _lookup_cost(served, request, [request.condition])
             condition, count = request.condition if request.is_searched else None, request.n * len(words)
             again = request.n * sum(_rereading_cost(served, condition, request.most + len(one)) for one in words)
-            return _of_texts(read + lookup, BEAM * request.is_searched, request.most, count, again)
+            return _of_texts(read, BEAM * request.is_searched, request.most, count, again)
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
             return Cost(begin, max(0.0, most("work") - begin))
