@@ -613,7 +613,7 @@ def table(done: Sequence[Mapping[str, Any]]) -> str:
 
     def values(key: str, **where: Any) -> list[list[float]]:
         found = [one for one in kept if where.items() <= one.items()]
-        return [[one[key] for one in found if one["system"] == name] for name in names]
+        return [[one[key] for one in found if one["system"] == name and key in one] for name in names]
 
     rows = []
     for text in dict.fromkeys(one["text"] for one in kept):

@@ -290,7 +290,7 @@ class Terms(LinearFeature[Begun]):
 
     def slopes(self, states: Sequence[Begun]) -> Tensor:
         n = len(self.lists.groups)
-        found = [_slope(self.lists, state) for state in states]
+        found = [_slope(n, one.fresh, tuple(self.lists.completed(one.nodes))) for one in states]
         return torch.from_numpy(np.stack(found) if found else np.zeros((0, 3 * n, 4 * n + 1)))
 
     def saved(self) -> Saved:
@@ -316,15 +316,17 @@ def _restored_lists(groups: tuple[str, ...], text: bytes, group: tuple[int, ...]
     return TermLists(terms)
 
 
-def _slope(lists: TermLists, state: Begun) -> Floats:
-    """Return how the features of `Terms` follow from the static columns at one state, (3 groups, 4 groups + 1)."""
-    n = len(lists.groups)
+@lru_cache(maxsize=2**10)
+def _slope(n: int, fresh: bool, completed: tuple[int, ...]) -> Floats:
+    """Return how the features of `Terms` follow from the static columns at one state, (3 groups, 4 groups + 1).
+
+    `n`: groups; `fresh`: whether a word may begin at the next byte; `completed`: the groups of terms that stand before.
+    """
     slope, own = np.zeros((3 * n, 4 * n + 1)), np.arange(n)
     for row in (0, 1):  # begins, whole: after a boundary in the symbol, and at its first byte where a word may begin
         slope[row * n + own, 2 * row * n + own] = 1.0
-        slope[row * n + own, (2 * row + 1) * n + own] = float(state.fresh)
-    for node in state.nodes:
-        slope[[2 * n + g for g in lists.ended(node)], 4 * n] = 1.0
+        slope[row * n + own, (2 * row + 1) * n + own] = float(fresh)
+    slope[[2 * n + g for g in completed], 4 * n] = 1.0
     return slope
 
 
@@ -348,8 +350,8 @@ class TermsInside(Following[Begun], ContextualFeature[Begun]):
     def values(self, states: Sequence[Begun]) -> ContextValues:
         tables, n = self.followed.tables, len(self.names)
         position, word, value = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros((0, n))]
-        for place, state in enumerate(states):
-            words, own = _joined([tables.after(node) for node in state.nodes]) if state.nodes else (word[0], value[0])
+        for place, state in ((at, one) for at, one in enumerate(states) if one.nodes):
+            words, own = _joined([tables.after(node) for node in state.nodes])
             position.append(np.full(len(words), place))
             word.append(words)
             value.append(own)
