@@ -14,13 +14,15 @@ from llrnn.ground.errors import ConfigError
 from llrnn.layer import loglinear
 from llrnn_lab.bench import gpu_peers
 from llrnn_lab.bench import gpu_peers as gpu_machine
-from llrnn_lab.bench.gpu import _as_it_is, gpu, own_network
+from llrnn_lab.bench import layers as bench_layers
+from llrnn_lab.bench.gpu import as_it_is, gpu
 from llrnn_lab.bench.gpu_peers import CARDS, WAYS, Contender, Cost, Machine, Rates
-from llrnn_lab.bench.gpu_rows import own_network_rows
+from llrnn_lab.bench.layers import _at as layers_at
+from llrnn_lab.bench.layers import layer_rows, layers, table
 from llrnn_lab.bench.machine import Speeds
 from llrnn_lab.bench.neural import french_like
 from llrnn_lab.bench.suite import GpuSizes as Sizes
-from llrnn_lab.bench.suite import Shape
+from llrnn_lab.bench.suite import LayerSizes
 
 TINY = Sizes(words=60, classes=20, hidden=8, positions=16, vocabularies=(40, 90), own=(24,), probe=16)
 DOCS = Path(__file__).parents[2] / "docs"
@@ -149,20 +151,43 @@ def test_memory_is_beyond_inputs_and_gradients() -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    assert _as_it_is(Counting(), lambda: Contender(step, [leaf])).beyond == 2_000_000
+    assert as_it_is(Counting(), lambda: Contender(step, [leaf])).beyond == 2_000_000
 
 
 def test_the_document_is_json(found: dict[str, Any]) -> None:
     json.dumps(found)
 
 
-def test_the_public_loss_is_measured_in_either_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+LAYERS = LayerSizes((96,), cpu_hidden=16, cpu_positions=16)
+
+
+def test_output_layers_side_by_side_compute_the_same() -> None:
+    found = layers(LAYERS, rounds=2, machine=Machine(), compiled=False)
+    part = found["V"]["96"]["float32"]
+    assert {f"ours, classes: {name}" for name in ("few", "V/12", "V/6", "V")} < part.keys()
+    assert [one["G"] for name, one in part.items() if name.startswith("ours")] == [8, 8, 16, 96]
+    for name, one in part.items():
+        assert one["ms"] > 0
+        assert name == "adaptive softmax" or max(one["errors"].values()) < 1e-5, name
+    (row,) = layer_rows(json.loads(json.dumps(found)), Speeds(1e9, 1e8, 1))
+    assert row.peer in {"dense", "torch linear_cross_entropy"}
+    assert row.ratio == pytest.approx(part[row.peer]["ms"] / part["ours, classes: V/12"]["ms"])
+    assert table(found).splitlines()[0] == "| layer | 96, float32 | error | gives up |"
+
+
+def test_output_layers_in_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loglinear, "why_no_half", lambda p: None)  # as on a GPU
-    found = own_network(Shape(60, 20, 8, 16), probe=16, rounds=1, machine=Machine(), compiled=False)
-    assert {key: found[key] for key in "VGHN"} == {"V": 60, "G": 20, "H": 8, "N": 16}
-    assert found["peers"].keys() == {"dense"}
-    half, full = (found["ours"][name] for name in ("LogLinear.loss, autocast", "exact float32, LogLinear.loss"))
-    assert max(full["errors"].values()) < 1e-5
-    assert 1e-4 < max(half["errors"].values()) < 0.03
-    rows = own_network_rows(json.loads(json.dumps(found)), Speeds(1e9, 1e8, 1))
-    assert [row.ratio for row in rows] == [found["peers"]["dense"]["ms"] / one["ms"] for one in (half, full)]
+    for dtype, least, most in ((torch.float32, 0.0, 1e-5), (gpu_peers.HALF, 1e-4, 0.05)):
+        part = layers_at(96, (16, 16), dtype, Machine(), 1, False)
+        for name in ("dense", "ours, classes: V/12", "ours, classes: V"):
+            assert least <= max(part[name]["errors"].values()) < most, (name, dtype)
+
+
+def test_a_layer_whose_package_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> Contender:
+        raise ImportError("no such package")
+
+    monkeypatch.setattr(bench_layers, "_adaptive", refused)
+    found = layers(LAYERS, rounds=1, machine=Machine(), compiled=False)
+    assert found["V"]["96"]["float32"]["adaptive softmax"] == {"failed": "no such package"}
+    assert "| adaptive softmax | – | – |" in table(found)

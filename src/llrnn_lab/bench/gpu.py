@@ -4,7 +4,6 @@ layer        ours by `layer.chunked`, eager and in CUDA graphs, and exactly in f
              they are and in a CUDA graph; errors of all against float64; memory beyond inputs and gradients
 vocabulary   ours with G fixed, from 10⁴ words to 10⁷
 own          every word its own class: nothing to gain by classes, W in the half precision of the peers
-own_network  `LogLinear.loss` as a program with a network of its own calls it, under autocast and in float32
 
 Times are medians of interleaved turns: `ms` of one of several steps back to back, `ms_alone` of one that begins when
 the GPU has nothing to do. `floor` is what the count of operations and bytes allows (`gpu_machine`).
@@ -40,10 +39,9 @@ from llrnn_lab.bench.gpu_peers import (
     interleaved,
     measured_rates,
     peers,
-    public,
 )
 from llrnn_lab.bench.neural import french_like, own_classes
-from llrnn_lab.bench.suite import GpuSizes, Shape
+from llrnn_lab.bench.suite import GpuSizes
 
 _MEGA = 1e6
 _GRAPH = ", one graph"
@@ -87,73 +85,55 @@ def gpu(
     }
 
 
-def own_network(
-    shape: Shape, *, probe: int, rounds: int = 21, machine: Machine | None = None, compiled: bool = True
-) -> dict[str, Any]:
-    """`LogLinear.loss`, forward and backward, against the dense softmax, as it is and compiled."""
-    machine = machine or Gpu()
-    settings = Settings(machine, CARDS.get(machine.name) or measured_rates(machine, probe, rounds), rounds, compiled)
-    matrix = french_like(shape.words, shape.classes)
-    task = Task(matrix, shape.hidden, shape.positions, machine)
-    others = peers(task, compiled=compiled, autotuned=False).items()
-    theirs = {name: _as_it_is(machine, make) for name, make in others if name.startswith("dense")}
-    ours = {
-        "LogLinear.loss, autocast": _as_it_is(machine, partial(public, task, matrix, HALF)),
-        f"{_FLOAT32}, LogLinear.loss": _as_it_is(machine, partial(public, task, matrix, torch.float32)),
-    }
-    found = {"device": machine.name, "torch": torch.__version__, "rounds": rounds, **task.sizes}
-    return {**found, **_figures(task, settings, ours, theirs)}
-
-
 # --- contenders with the memory that they take ----------------------------------------------------------------------
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     contender: Contender
     beyond: int  # bytes, beyond inputs and gradients
 
 
-def _as_it_is(machine: Machine, make: Callable[[], Contender]) -> _Entry:
+def as_it_is(machine: Machine, make: Callable[[], Contender]) -> Entry:
     contender = make()
     for _ in range(2):  # what is compiled or reserved once is not the step's
         contender.run()
     contender.clear()
     _, peak = machine.with_peak(contender.run)
-    return _Entry(contender, peak - _size(contender.gradients()))
+    return Entry(contender, peak - _size(contender.gradients()))
 
 
-def _in_a_graph(machine: Machine, contender: Contender) -> _Entry:
+def _in_a_graph(machine: Machine, contender: Contender) -> Entry:
     machine.warm_up(contender)
     contender.clear()
     captured, peak = machine.with_peak(lambda: machine.graph(contender))
-    return _Entry(captured, peak - _size(captured.gradients()))
+    return Entry(captured, peak - _size(captured.gradients()))
 
 
-def _in_two_graphs(machine: Machine, make: Callable[[], Contender]) -> _Entry:
+def _in_two_graphs(machine: Machine, make: Callable[[], Contender]) -> Entry:
     def made() -> Contender:
         contender = make()
         contender.run()
         return contender
 
     contender, peak = machine.with_peak(made)
-    return _Entry(contender, peak - _size(contender.gradients()) - _size(contender.leaves))
+    return Entry(contender, peak - _size(contender.gradients()) - _size(contender.leaves))
 
 
 def _size(tensors: Sequence[Tensor]) -> int:
     return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
 
 
-def _ours(task: Task, machine: Machine) -> dict[str, _Entry]:
+def _ours(task: Task, machine: Machine) -> dict[str, Entry]:
     found = {}
     for name, way in WAYS.items():
-        alone = _as_it_is(machine, partial(eager, task, way))
+        alone = as_it_is(machine, partial(eager, task, way))
         found[f"{name}{_GRAPH}"] = _in_a_graph(machine, alone.contender)
         found[f"{name}, callables"] = _in_two_graphs(machine, partial(callables, task, way, machine))
         found[f"{name}, eager"] = alone
     return found
 
 
-def _other_plans(task: Task, machine: Machine) -> dict[str, _Entry]:
+def _other_plans(task: Task, machine: Machine) -> dict[str, Entry]:
     """Without half precision, and with half the memory for logits."""
     way, G = WAYS["weighted_loss"], task.phi.rows.n_rows
     exact, usual = plan_for(task.h.float(), G, exact=True), plan_for(task.h, G)
@@ -163,12 +143,12 @@ def _other_plans(task: Task, machine: Machine) -> dict[str, _Entry]:
     }
 
 
-def _theirs(task: Task, settings: Settings, *, autotuned: bool) -> tuple[dict[str, _Entry], dict[str, str]]:
+def _theirs(task: Task, settings: Settings, *, autotuned: bool) -> tuple[dict[str, Entry], dict[str, str]]:
     """The peers, and why some of them cannot run here."""
     found, failed = {}, {}
     for name, make in peers(task, compiled=settings.compiled, autotuned=autotuned).items():
         try:
-            found[name] = _as_it_is(settings.machine, make)
+            found[name] = as_it_is(settings.machine, make)
             found[f"{name}{_GRAPH}"] = _in_a_graph(settings.machine, found[name].contender)
         except RuntimeError as error:  # too little memory, no compiler: the others still run
             failed[name] = str(error).splitlines()[0]
@@ -189,9 +169,7 @@ def _compared(task: Task, settings: Settings, *, exact: bool) -> dict[str, Any]:
     return {**task.sizes, **found, "failed": failed, **_ratios(found["ours"], found["peers"])}
 
 
-def _figures(
-    task: Task, settings: Settings, ours: Mapping[str, _Entry], theirs: Mapping[str, _Entry]
-) -> dict[str, Any]:
+def _figures(task: Task, settings: Settings, ours: Mapping[str, Entry], theirs: Mapping[str, Entry]) -> dict[str, Any]:
     """Times, memory, floors and errors of everyone, ours and the peers."""
     machine, everyone = settings.machine, {**ours, **theirs}
     runs = {name: entry.contender.run for name, entry in everyone.items()}
@@ -203,7 +181,7 @@ def _figures(
             "ms_alone": alone[name],
             "beyond_mb": entry.beyond / _MEGA,
             **_floor(task, name, entry, name in ours, settings.rates, ms[name]),
-            "errors": errors(truth, _found(task, entry.contender, name in ours)),
+            "errors": found_by(task, entry.contender, name in ours, truth),
         }
         for name, entry in everyone.items()
     }
@@ -213,17 +191,18 @@ def _figures(
     return {"loss": truth.loss, "ours": mine, "peers": yours}
 
 
-def _floor(task: Task, name: str, entry: _Entry, is_ours: bool, rates: Rates, ms: float) -> dict[str, Any]:
+def _floor(task: Task, name: str, entry: Entry, is_ours: bool, rates: Rates, ms: float) -> dict[str, Any]:
     cost = task.cost(task.sizes["G" if is_ours else "V"], PRODUCTS, entry.contender.leaves)
     floor = cost.floor(rates, torch.float32 if name.startswith(_FLOAT32) else HALF)
     return {"floor": floor, "times_floor": ms / floor["ms"]}
 
 
-def _found(task: Task, contender: Contender, is_ours: bool) -> Found:
+def found_by(task: Task, contender: Contender, is_ours: bool, truth: Found) -> dict[str, float]:
+    """The errors of what a contender finds."""
     loss = float(contender.run())
     gradients = contender.gradients() if is_ours else task.by_features(contender.gradients())
     with torch.no_grad():
-        return Found(loss, None if contender.log_p is None else contender.log_p(), gradients)
+        return errors(truth, Found(loss, None if contender.log_p is None else contender.log_p(), gradients))
 
 
 def _ratios(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:

@@ -271,12 +271,12 @@ class Task:
         """Copies of h, W and the bias that get gradients."""
         return _leaves(self.h.to(h), self.weight, self.bias)
 
-    def expanded(self) -> Leaves:
-        """h, and W and b of every word, in half precision."""
+    def expanded(self, dtype: torch.dtype = HALF) -> Leaves:
+        """h, and W and b of every word."""
         parameters = self.weight.double(), self.bias.double()
         weight, bias = reference.row_sums(self.phi.rows, *parameters, None, None, torch.float64)
         of_word = self.class_of
-        return _leaves(self.h, weight.to(HALF)[of_word], (bias[of_word] + self.log_b).to(HALF))
+        return _leaves(self.h.to(dtype), weight.to(dtype)[of_word], (bias[of_word] + self.log_b).to(dtype))
 
     def reference(self, rows: int = 2048) -> Found:
         """In float64."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from llrnn_lab.bench.gpu import gpu, own_network
+from llrnn_lab.bench.gpu import gpu
 from llrnn_lab.bench.machine import Speeds
 from llrnn_lab.bench.rows import Floor, Row
 from llrnn_lab.bench.suite import Asked, Figures, Suite
@@ -127,36 +127,12 @@ def _memory_by_vocabulary(megabytes: Mapping[str, float], name: str, setting: Ma
         )
 
 
-def own_network_rows(figures: Figures, _: Speeds) -> list[Row]:
-    """`LogLinear.loss` in either precision, against the faster of the dense peers."""
-    peer = min(figures["peers"], key=lambda name: float(figures["peers"][name]["ms"]))
-    theirs = figures["peers"][peer]
-    return [
-        Row(
-            f"GPU, {name}",
-            "the layer's loss as a network of one's own calls it, forward and backward",
-            peer,
-            _setting(figures, figures["device"]),
-            one["ms"] / 1000,
-            theirs["ms"] / 1000,
-            theirs["ms"] / one["ms"],
-            floor=_floor(one),
-            peers_floor=_floor(theirs),
-        )
-        for name, one in figures["ours"].items()
-    ]
-
-
 def _floor(one: Mapping[str, Any]) -> Floor:
     return Floor(one["floor"]["operations"], one["floor"]["bytes"], one["floor"]["ms"] / 1000)
 
 
 def _measure(asked: Asked) -> dict[str, Any]:
     return gpu(rounds=asked.turns(21), sizes=asked.sizes.gpu)
-
-
-def _measure_own_network(asked: Asked) -> dict[str, Any]:
-    return own_network(asked.sizes.own_network, probe=asked.sizes.gpu.probe, rounds=asked.turns(21))
 
 
 def _no_gpu(_: Asked) -> str | None:
@@ -168,8 +144,4 @@ def _failed(figures: Figures) -> dict[str, str]:
     return {f"GPU, peer {name}, V = {part['V']:,}": why for part in parts for name, why in part["failed"].items()}
 
 
-_OWN_NETWORK = "the layer under a network of one's own, on a GPU"
-SUITES = (
-    Suite("gpu", "the layer on a GPU", 1, _measure, gpu_rows, _no_gpu, _failed, spreads=True),
-    Suite("own-network-gpu", _OWN_NETWORK, 1, _measure_own_network, own_network_rows, _no_gpu, spreads=True),
-)
+SUITES = (Suite("gpu", "the layer on a GPU", 1, _measure, gpu_rows, _no_gpu, _failed, spreads=True),)

@@ -46,6 +46,16 @@ class GpuSizes(NamedTuple):
     probe: int = 8_192
 
 
+class LayerSizes(NamedTuple):
+    """Of output layers side by side: every V; H and N on a GPU, and on a CPU."""
+
+    vocabularies: tuple[int, ...] = (32_000, 256_000, 1_000_000)
+    hidden: int = 1_024
+    positions: int = 8_192
+    cpu_hidden: int = 256
+    cpu_positions: int = 256
+
+
 class Sizes(NamedTuple):
     """Of everything that is measured."""
 
@@ -68,7 +78,7 @@ class Sizes(NamedTuple):
     constraint_documents: int = 20
     beam_conditions: int = 20
     gpu: GpuSizes = GpuSizes()
-    own_network: Shape = Shape(256_000, 21_333, 1_024, 8_192)  # a large network of one's own, on a GPU
+    layers: LayerSizes = LayerSizes()
     product: int = 2_048  # the matrices whose product shows the rate of the processor
     copied: int = 2**26  # numbers whose copy shows the rate of its memory
 
@@ -94,7 +104,7 @@ QUICK = Sizes()._replace(
     constraint_documents=3,
     beam_conditions=4,
     gpu=GpuSizes(32_000, 2_048, 256, 2_048, (10_000, 1_000_000), (8_192,), 2_048),
-    own_network=Shape(32_000, 2_667, 256, 2_048),
+    layers=LayerSizes((8_000,), 64, 128, 64, 64),
     product=512,
     copied=2**22,
 )

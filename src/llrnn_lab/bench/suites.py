@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llrnn.ground.errors import ConfigError
-from llrnn_lab.bench import gpu_rows, inference_rows, knowledge_rows, layer_rows, training_rows
+from llrnn_lab.bench import gpu_rows, inference_rows, knowledge_rows, layer_rows, layers, training_rows
 from llrnn_lab.bench.suite import Suite
 
 SUITES: tuple[Suite, ...] = (
@@ -14,6 +14,7 @@ SUITES: tuple[Suite, ...] = (
     *training_rows.SUITES,
     *knowledge_rows.SUITES,
     *gpu_rows.SUITES,
+    *layers.SUITES,
 )
 
 

@@ -36,7 +36,7 @@ SUITES = (
     "constraint",
     "beam",
     "gpu",
-    "own-network-gpu",
+    "layers",
 )
 _FRENCH = {"french", "french-gpu", "adaptive", "adaptive-gpu"}  # what needs prepared text
 
