@@ -85,8 +85,8 @@ def _at(
     for name, make in _rivals(task, leaves, compiled).items():
         try:
             entry = as_it_is(machine, make)
-        except (RuntimeError, ImportError, TypeError) as error:  # out of memory, no compiler, no such precision
-            made[name] = {"failed": (str(error).splitlines() or [""])[0][:200]}
+        except Exception as error:  # whatever another's code raises, the others still run
+            made[name] = _failed(error)
             continue
         runs[name] = entry.contender.run
         errors = None if name == _ADAPTIVE else found_by(task, entry.contender, False, truth)
@@ -100,10 +100,20 @@ def _at(
         made[f"{_OURS}{name}"] = {"G": G, "beyond_mb": entry.beyond / 1e6, "errors": errors}
         runs[f"{_OURS}{name}"] = entry.contender.run
         entry.contender.clear()
+    for name, run in [*runs.items()]:
+        try:
+            run()
+        except torch.OutOfMemoryError as error:  # now that all are in memory
+            made[name] = _failed(error)
+            del runs[name]
     for name, ms in interleaved(machine, runs, rounds).items():
         made[name]["ms"] = ms
     torch.compiler.reset()
     return made
+
+
+def _failed(error: Exception) -> dict[str, Any]:
+    return {"failed": (str(error).splitlines() or [""])[0][:200]}
 
 
 class _WithBias(Contender):
@@ -221,7 +231,7 @@ def _measure(asked: Asked) -> dict[str, Any]:
     return layers(asked.sizes.layers, rounds=asked.turns(9))
 
 
-def _failed(figures: Figures) -> dict[str, str]:
+def _absent(figures: Figures) -> dict[str, str]:
     parts = ((V, kind, part) for V, kinds in figures["V"].items() for kind, part in kinds.items())
     return {
         f"{name}, V = {V}, {kind}": one["failed"]
@@ -231,4 +241,4 @@ def _failed(figures: Figures) -> dict[str, str]:
     }
 
 
-SUITES = (Suite("layers", "output layers side by side", 2, _measure, layer_rows, absent=_failed, spreads=True),)
+SUITES = (Suite("layers", "output layers side by side", 2, _measure, layer_rows, absent=_absent, spreads=True),)
