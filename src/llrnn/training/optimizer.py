@@ -31,8 +31,8 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """Return a torch optimizer over all weights of a model: SGD, RMSprop or AdamW.
 
-    `rate`: learning rate; `decay`: weight decay; `varies`: whether the rate changes from step to step, and so lies on
-    the GPU, where a recorded step reads it. Raises TrainingError where no weight requires a gradient.
+    `rate`: learning rate; `decay`: weight decay; `varies`: whether the rate changes from step to step; it is then a
+    tensor beside the weights, which a recorded step reads. Raises TrainingError where no weight requires a gradient.
     """
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise TrainingError(
@@ -40,7 +40,7 @@ def make_optimizer(
         )
     weights = list(model.parameters())
     captured = all(weight.is_cuda for weight in weights)  # may become part of a CUDA graph
-    lr = torch.tensor(rate, device=weights[0].device) if captured and varies else rate
+    lr = torch.tensor(rate, device=weights[0].device) if varies else rate
     match kind:
         case "sgd":  # the usual one asks for a rate on a GPU
             return torch.optim.SGD(weights, lr, weight_decay=decay, fused=True if lr is not rate else None)
