@@ -6,7 +6,7 @@ python scripts/wikitext2.py softmax ... --test          the test is read where -
 The state is carried over from line to line, in evaluation by one reader of the whole text. `llrnn`: words, affixes,
 shapes and numbers, made of spelling and the training text alone; `softmax`: the same body, a feature for each word;
 other names change one thing of these (VARIANTS). `--minutes`: of training in all, for which the number of epochs is
-planned after two epochs, and once more in the middle; `--call`: of this call, after which the same command goes on.
+planned after two epochs and corrected until the last third; `--call`: of this call, after which the same command goes on.
 `--set training.weight_decay=0.2 controller.hidden=900 model.tied=false` changes any setting.
 
 OUT/NAME.json: settings, epochs (validation by strips), then validation and test of one model, with a neural cache of
@@ -39,20 +39,24 @@ from llrnn.inference.documents import (
 )
 from llrnn.model.scoring import Continuous
 from llrnn.text.encoded import EncodedText
+from llrnn.training.runs import Record
 from llrnn.training.settings import TrainingSettings
 
 PROBE = 2  # epochs before the first plan: kernels are compiled in the first
-MARGIN = 0.97  # of the time that is left
+REPLANNED = 0.7  # the part of the training in which every epoch corrects the plan
+WINDOW = 10  # epochs whose pace counts
+MARGIN, LATEST = 0.97, 1.04  # of the time that is left, for a plan; of all of it, when a training is stopped
+MOST_EPOCHS = 10_000
 CACHE_WORDS = 3800
 SHARPNESS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2)
 SHARES = (0.03, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.33)
-STEPS, BACK = (3e-5, 1e-4, 3e-4), (0.001, 0.003)  # of dynamic evaluation
+STEPS, BACK = (1e-4, 3e-4, 1e-3), (0.0, 0.002)  # of dynamic evaluation
 CHOOSE_ON = 400  # lines of the validation text that dynamic evaluation is chosen on
 
 Settings = dict[str, Any]  # by dotted keys
 
-BODY: Settings = {
-    "controller.hidden": 1150, "controller.layers": 3, "controller.inputs": 400, "controller.last": 400,
+BODY: Settings = {  # 1152: a multiple of 8, as matrix units want them
+    "controller.hidden": 1152, "controller.layers": 3, "controller.inputs": 400, "controller.last": 400,
     "controller.dropout": 0.2, "controller.input_dropout": 0.6, "controller.output_dropout": 0.4,
     "controller.weight_dropout": 0.5,
     "model.tied": True, "model.word_dropout": 0.1, "model.features": "llrnn", "model.top": 12_000,
@@ -129,8 +133,7 @@ class Study:
                 raise SystemExit(f"{self.path}: is of other settings; name another folder with --out")
         self.train, self.valid = (read(given.data / f"{part}.txt.gz", given.lines) for part in ("train", "valid"))
         self.used = float(self.said.get("seconds", 0.0))  # by calls before
-        self._mark = self.began
-        self.stop_at: int | None = None  # the epoch after which the number of epochs is planned
+        self._mark, self._starts = self.began, True
 
     @property
     def seconds(self) -> float:
@@ -142,79 +145,56 @@ class Study:
 
     def is_late(self) -> bool:
         over = time.monotonic() - self.began > 60 * self.given.call
-        return over or self.seconds > 60 * self.given.minutes
+        return over or self.seconds > LATEST * 60 * self.given.minutes
 
     def fit(self) -> bool:
         """Train as long as it takes or this call lasts; return whether the training is over."""
-        while not self.is_late() and not self.said.get("finished"):
-            last = self._train(self.said.get("planned", 10_000))
-            self.said["finished"] = last == "end"
-            if self.stop_at is None:
-                break
-        return self.said.get("finished", False) or self.seconds > 60 * self.given.minutes
-
-    def _train(self, epochs: int) -> str:
-        """Train until the end, the end of the call, or the next plan; return the event of the last record."""
-        done = len(self.said["epochs"])
-        planned = self.said.get("plans", [])
-        self.stop_at = PROBE if not planned else epochs // 2 if len(planned) == 1 else None
-        if self.stop_at is not None and done >= self.stop_at:
-            self.plan()
-            return "planned"
+        if self.said.get("finished"):
+            return True
         model = model_of(self.settings, self.train, self.given.seed).to(torch.device(self.given.device))
-        self.said |= {"parameters": sum(own.numel() for own in model.parameters()), "vocabulary": len(model.vocabulary)}
-        self.said["classes"] = model.layer.classes.count
-        settings = TrainingSettings.model_validate(
-            {**parts_of(self.settings, "training"), "epochs": epochs, "seed": self.given.seed}
-        )
-        print(f"{self.name}: {model}, {self.said['parameters']:,} parameters, {epochs} epochs", flush=True)
-        self._mark, reached = time.monotonic(), False
-
-        def should_stop() -> bool:
-            return reached or self.is_late()
-
-        last, resume = "", has_bundle(self.folder, "training")
-        for record in train(
-            model, self.train, valid=self.valid, settings=settings, folder=self.folder, resume=resume,
-            should_stop=should_stop,
-        ):  # fmt: skip
-            last = record.event
-            if last == "epoch":
-                self._tell(record)
-                reached = self.stop_at is not None and record.epoch + 1 >= self.stop_at
-        self.said["seconds"] = self.seconds
-        self.write()
-        if reached and last == "interrupted":
-            self.plan()
-        else:
-            self.stop_at = None
-        return last
-
-    def _tell(self, record: Any) -> None:
-        now = time.monotonic()
-        one = {
-            "epoch": record.epoch + 1, "train": record.train, "valid": record.valid,
-            "rate": record.learning_rate, "seconds": now - self._mark, "words_per_second": record.words_per_second,
+        self.said |= {
+            "parameters": sum(own.numel() for own in model.parameters()), "vocabulary": len(model.vocabulary),
+            "classes": model.layer.classes.count, "features": model.output_features.n_features,
         }  # fmt: skip
+        training = parts_of(self.settings, "training")
+        settings = TrainingSettings.model_validate({**training, "epochs": MOST_EPOCHS, "seed": self.given.seed})
+        print(f"{self.name}: {model}, {self.said['parameters']:,} parameters", flush=True)
+        self._mark = time.monotonic()
+        event = ""
+        for record in train(
+            model, self.train, valid=self.valid, settings=settings, folder=self.folder,
+            resume=has_bundle(self.folder, "training"), should_stop=self.is_late, replan=self.plan,
+        ):  # fmt: skip
+            event = record.event
+        self.said |= {"seconds": self.seconds, "finished": event == "end"}
+        self.write()
+        print(f"{self.name}: {event} after {self.seconds:.0f} s", flush=True)
+        return event == "end" or self.seconds > 60 * self.given.minutes
+
+    def plan(self, record: Record) -> int | None:
+        """Note an epoch; return how many epochs the training is to have, at the pace of the last ones, or None."""
+        now, done = time.monotonic(), record.epoch + 1
+        one = {
+            "epoch": done, "train": record.train, "valid": record.valid, "rate": record.learning_rate,
+            "seconds": now - self._mark, "starts_a_call": self._starts,
+        }  # fmt: skip
+        self._starts = False
         # a call that was killed may have done it before
-        self.said["epochs"] = [*(old for old in self.said["epochs"] if old["epoch"] <= record.epoch), one]
+        epochs = self.said["epochs"] = [*(old for old in self.said["epochs"] if old["epoch"] < done), one]
         self._mark = now
+        left = MARGIN * (60 * self.given.minutes - self.seconds)
+        # the mean of some epochs, of which one is validated, and none compiles
+        pace = float(np.mean([old["seconds"] for old in epochs if not old["starts_a_call"]][-WINDOW:] or [one["seconds"]]))
+        planned = self.said.get("planned", MOST_EPOCHS)
+        plans = PROBE <= done <= REPLANNED * planned and len(epochs) > 1
+        if plans:
+            self.said["planned"] = planned = done + max(1, round(left / pace))
         self.said["seconds"] = self.seconds
         self.write()
         valid = "" if record.valid is None else f", valid {math.exp(record.valid):.2f}"
-        print(f"{self.name}: epoch {record.epoch + 1}, train {math.exp(record.train):.2f}{valid}, "
+        print(f"{self.name}: epoch {done} of {planned}, train {math.exp(record.train or 0.0):.2f}{valid}, "
               f"{one['seconds']:.1f} s", flush=True)  # fmt: skip
-
-    def plan(self) -> None:
-        """Set the number of epochs so that the last one ends when the time does, at the pace of the last epochs."""
-        done = len(self.said["epochs"])
-        pace = float(np.median([one["seconds"] for one in self.said["epochs"][-10:]][-max(1, done - 1) :]))
-        left = MARGIN * (60 * self.given.minutes - self.seconds)
-        epochs = done + max(1, int(left / pace))
-        self.said["plans"] = [*self.said.get("plans", []), {"after": done, "pace": pace, "epochs": epochs}]
-        self.said["planned"] = epochs
-        self.write()
-        print(f"{self.name}: {epochs} epochs planned after {done}, {pace:.2f} s each", flush=True)
+        return planned if plans else None
 
     def judge(self) -> None:
         """Evaluate the best weights: by themselves, with the cache, with dynamic evaluation."""

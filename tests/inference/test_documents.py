@@ -66,7 +66,7 @@ def test_dynamic_evaluation_is_a_step_behind_every_five_words(krause: bool) -> N
     model, text = network()
     before = {name: own.clone() for name, own in model.state_dict().items()}
     scales = gradient_scales(model, text, Continuous(2, SEGMENT), 3) if krause else None
-    step, back = (0.05, 0.01) if krause else (0.5, 0.0)
+    step, back = (0.003, 0.01) if krause else (0.5, 0.0)
     found = DocumentContext(step=step, back=back, scales=scales).log_probs(model, text)
     by_hand, state, wanted = copy.deepcopy(model), None, []
     for batch in Continuous(1, SEGMENT).plan(text):
@@ -77,13 +77,14 @@ def test_dynamic_evaluation_is_a_step_behind_every_five_words(krause: bool) -> N
         (-log_p.mean()).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             for name, own in by_hand.named_parameters():
-                assert own.grad is not None
-                scale = torch.tensor(1.0) if scales is None else scales[name] + 1e-3 * scales[name].mean() + 1e-12
-                own -= step * own.grad / scale
-                own += back * (before[name] - own)
+                if own.grad is None:  # of weights without entries
+                    continue
+                r = torch.ones_like(own) if scales is None else scales[name]
+                own -= step * own.grad / (r if scales is None else r + 0.5 * r.mean())
+                own += (back * r / r.mean()).clamp(max=1) * (before[name] - own)
     np.testing.assert_allclose(found, torch.cat(wanted).double().numpy(), atol=1e-5)
     assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())  # it stays as it is
-    assert found.mean() > float(read_text(model, text).log_p.mean()) + 0.01  # the text says the same again and again
+    assert found.mean() > float(read_text(model, text).log_p.mean())  # the text says the same again and again
 
 
 def test_scales_are_root_mean_squares_of_gradients() -> None:

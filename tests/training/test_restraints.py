@@ -23,7 +23,6 @@ from llrnn.training.updates import Updater
 from llrnn.training.workers import Workers
 from test_captured import CONTINUOUS, TRAIN, VALID, VOCABULARY, a_model, recorded, trained, weights
 from test_resume import assert_same_run, stopped_often, undisturbed
-from test_training import TRAIN as SMALL
 from test_training import tiny
 
 EVERYTHING: dict[str, Any] = {
@@ -35,7 +34,7 @@ EVERYTHING: dict[str, Any] = {
     "average_last": 0.4,
     "validate_every": 2,
     "patience": None,
-    "epochs": 5,
+    "epochs": 4,
 }
 
 
@@ -253,17 +252,40 @@ def test_a_run_that_was_stopped_comes_to_the_same(stops: list[int], tmp_path: Pa
     given = {**EVERYTHING, "batches": {"kind": "continuous", "rows": 2, "length": 5, "shift": True}}
     undisturbed(make, tmp_path / "whole", **given)
     stopped_often(make, tmp_path / "stopped", stops, **given)
-    left_out = {"event": "interrupted"}
-    whole, stopped = (tmp_path / name / "log.jsonl" for name in ("whole", "stopped"))
-    lines = [line for line in stopped.read_text().splitlines() if '"interrupted"' not in line]
-    assert left_out
-    stopped.write_text("\n".join(lines) + "\n")
-    assert whole.exists()
+    log = tmp_path / "stopped" / "log.jsonl"
+    log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"interrupted"' not in line))
     assert_same_run(tmp_path / "whole", tmp_path / "stopped")
-    assert len(SMALL) > 0
 
 
 def test_validations_are_left_out(tmp_path: Path) -> None:
-    records = list(train(restrained(), TRAIN, valid=VALID, folder=tmp_path / "run", **EVERYTHING))
+    records = list(train(restrained(), TRAIN, valid=VALID, folder=tmp_path / "run", **{**EVERYTHING, "epochs": 5}))
     judged = [one.epoch + 1 for one in records if one.event == "epoch" and one.valid is not None]
     assert judged == [2, 4, 5]  # every second, and the last
+
+
+def test_a_training_can_be_planned_anew_and_a_resumed_one_knows(tmp_path: Path) -> None:
+    given = {**EVERYTHING, "epochs": 100, "log_every": 1}
+    asked: list[int] = []
+
+    def replan(record: Any) -> int | None:
+        asked.append(record.epoch)
+        return 4 if record.epoch == 1 else None
+
+    records = list(train(restrained(), TRAIN, valid=VALID, folder=tmp_path / "whole", replan=replan, **given))
+    assert records[-1].event == "end"
+    assert records[-1].epoch == 4
+    assert asked == [0, 1, 2, 3]
+    rates = [one.learning_rate for one in records if one.event == "step"]
+    assert rates[-1] == pytest.approx(min(rates[len(rates) // 4 :]))  # it has fallen
+    left = [2 * records[0].batches + 3]
+
+    def should_stop() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    list(train(restrained(), TRAIN, valid=VALID, folder=tmp_path / "parts", replan=replan, should_stop=should_stop,
+               **given))  # fmt: skip
+    list(train(restrained(), TRAIN, valid=VALID, folder=tmp_path / "parts", resume=True, **given))  # nobody plans
+    log = tmp_path / "parts" / "log.jsonl"
+    log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"interrupted"' not in line))
+    assert_same_run(tmp_path / "whole", tmp_path / "parts")

@@ -3,10 +3,10 @@
     cache      p(x_t) = (1 − λ) p_model(x_t) + λ p_cache(x_t)                                  (Grave et al. 2017)
                p_cache(x_t) ∝ Σ_{i<t} [x_i = x_t] exp(θ h_t·h_i)      h_i: what the network had seen before x_i
     dynamic    behind every few words a step of gradient descent on them                       (Krause et al. 2018)
-               w ← w − η g / (r + ε) + κ (w_trained − w)       g = ∇ mean(−log p), r: the root mean square of gradients
+               w ← w − η g / (r + ε) + κ (r / r̄) (w_trained − w)       g = ∇ mean(−log p), r: the root mean square of g
 
 Neither needs training: λ, θ, the length of the cache, η and κ are chosen on a validation text. θ = 0 is the share of a
-word among the last ones (Kuhn and De Mori 1990), r + ε = 1 plain gradient descent (Mikolov et al. 2010). The text is
+word among the last ones (Kuhn and De Mori 1990), without r it is plain gradient descent (Mikolov et al. 2010). The text is
 read as one, with the state of the network carried on; ends of sentences count as words. (`backgrounds.Recent` is a
 cache that a network is trained with.)
 """
@@ -37,7 +37,7 @@ __all__ = ["DocumentContext", "ReadText", "cache_log_probs", "gradient_scales", 
 SEGMENT = 5  # words between two steps
 _WINDOW = 500  # words that are read in one call
 _BLOCK = 512  # positions whose products with the cache are made together
-_LEAST = 1e-3  # ε, in terms of the mean of r
+_LEAST = 0.5  # ε, in terms of the mean of r: weights of words that are not in the text for r have r = 0
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class DocumentContext:
     `cache`: the weight λ of the cache in the mixture with the model, 0 for none; `words`: how many words it holds;
     `sharpness`: θ, how much more words count that came where the network had seen alike; `step`: the step size η of a
     gradient step on every five words that were read (dynamic evaluation), 0 for none; `back`: κ, the share of the way
-    back to the trained weights that each step goes; `scales`: of the gradients, from `gradient_scales`, None for plain
+    back to the trained weights that each step goes on average; `scales`: of the gradients, from `gradient_scales`, None for plain
     gradient descent. Raises ConfigError for numbers out of range.
 
         evaluate(model, corpus, following=DocumentContext(cache=0.1, words=3800, sharpness=0.3))
@@ -218,11 +218,10 @@ class DocumentContext:
             if own.grad is None:
                 continue
             if self.scales is None:
-                own.sub_(own.grad, alpha=self.step)
-            elif (scale := self.scales.get(name)) is not None:
-                own.addcdiv_(own.grad, scale + _LEAST * scale.mean() + 1e-12, value=-self.step)
-            if self.back:
-                own.lerp_(before, self.back)
+                own.sub_(own.grad, alpha=self.step).lerp_(before, self.back)
+            elif (scale := self.scales.get(name)) is not None and (mean := scale.mean()) > 0:
+                own.addcdiv_(own.grad, scale + _LEAST * mean, value=-self.step)
+                own.lerp_(before, (self.back * scale / mean).clamp(max=1.0))
 
     def _check(self, model: LLRNN) -> None:
         if self.cache and (model.vocabulary.is_open or model.vocabulary.units is not None):

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import CheckpointError, NonFiniteError, TrainingError, warn
-from llrnn.knowledge.process import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState, Process
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import try_add_from_conditions, with_text_words
@@ -59,6 +59,7 @@ def train(
     resume: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
     on_step: Callable[[int, int, int], None] = lambda epoch, position, batches: None,
+    replan: Callable[[Record], int | None] = lambda record: None,
     workers: Workers | None = None,
     **changes: Any,
 ) -> Iterator[Record]:
@@ -70,8 +71,10 @@ def train(
 
     `others`: texts that the network reads before the corpus, in epochs on top of `epochs` in which neither patience nor
     halving counts, or mixed into it. `should_stop` is called before every step: True stops with a checkpoint. `on_step`
-    is called after every step with the epoch, how many of its batches are done, and how many it has. `workers`: the
-    processes that train together, from `join_workers`. The model ends in eval mode.
+    is called after every step with the epoch, how many of its batches are done, and how many it has. `replan` is called
+    with the record of every epoch that ends: a number is how many epochs the training will have, None leaves that as it
+    is; so a schedule can end when the time does, and a run that is resumed knows. `workers`: the processes that train
+    together, from `join_workers`. The model ends in eval mode.
 
         for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
             print(record)
@@ -81,6 +84,7 @@ def train(
         require_corpus(given)
     settings = (settings or TrainingSettings()).changed(**changes)
     run = _Run(model, corpus, valid, others, settings, None if folder is None else Path(folder), workers or Workers())
+    run.replan = replan
     try:
         # or the processes were started again, by what had started them, after one of them died
         if resume or run.workers.any(run.folder is not None and run.folder.is_of_this_launch()):
@@ -163,6 +167,7 @@ class _Run:
         )
         self.updater = updater_for(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
+        self.replan: Callable[[Record], int | None] = lambda record: None
         self.best_weights: dict[str, Tensor] = {}
         self.carried: ModelState | None = None  # what the next batch goes on from, where it follows the last one
         self._batches = 1  # of the present epoch
@@ -224,8 +229,9 @@ class _Run:
         for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
             if isinstance(text, BuiltText):
                 continue
-            rows = [tuple(text.framed(number)[:-1].tolist()) for number in range(len(text.sentences))]
-            for process in model.processes:
+            knowing = [one for one in model.processes if type(one).read_ahead is not Process.read_ahead]
+            rows = [tuple(text.framed(number)[:-1].tolist()) for number in range(len(text.sentences)) if knowing]
+            for process in knowing:
                 process.read_ahead(rows, processes)
 
     def _plan(self) -> Sequence[Batch]:
@@ -264,7 +270,7 @@ class _Run:
     @property
     def _epochs(self) -> int:
         """How many epochs the training has, those of other texts included."""
-        return self.schedule.first + self.settings.epochs
+        return self.progress.epochs or self.schedule.first + self.settings.epochs
 
     def _rate(self) -> float:
         """Return the learning rate of the next update: a function of how many epochs are done, with fractions."""
@@ -296,7 +302,7 @@ class _Run:
         self.carried = None
         if self.valid is not None and done % self.settings.validate_every and done < self._epochs:
             record = self._record("epoch", batches)
-            self._begin_epoch(done)
+            self._begin_epoch(record)
             return record
         with self._naming():
             self.updater.require_finite_weights()  # or the best model so far would be overwritten with them
@@ -315,14 +321,16 @@ class _Run:
             progress.learning_rate /= 2
         record = self._record("epoch", batches, valid)
         self._warn_if_lost(record)
-        self._begin_epoch(done)
+        self._begin_epoch(record)
         progress.finished = self._is_over()
         self.checkpoint()
         return record
 
-    def _begin_epoch(self, epoch: int) -> None:
+    def _begin_epoch(self, after: Record) -> None:
+        """Count the epoch whose record is `after` as done, and ask how many there are to be."""
         progress = self.progress
-        progress.epoch, progress.position, progress.loss_sum, progress.words = epoch, 0, 0.0, 0
+        progress.epoch, progress.position, progress.loss_sum, progress.words = after.epoch + 1, 0, 0.0, 0
+        progress.epochs = self.replan(after) or progress.epochs
 
     def _warn_if_lost(self, record: Record) -> None:
         """Warn where the mean training loss of an epoch is above 4 (log V + 1) nats: training has diverged.
