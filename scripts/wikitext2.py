@@ -6,7 +6,7 @@ python scripts/wikitext2.py softmax ... --test          the test is read where -
 The state is carried over from line to line, in evaluation by one reader of the whole text. `llrnn`: words, affixes,
 shapes and numbers, made of spelling and the training text alone; `softmax`: the same body, a feature for each word;
 other names change one thing of these (VARIANTS). `--minutes`: of training in all, for which the number of epochs is
-planned after two epochs and corrected until the last third; `--call`: of this call, after which the same command goes on.
+planned after two epochs and corrected until the last third; `--call`: of this call; the same command goes on.
 `--set training.weight_decay=0.2 controller.hidden=900 model.tied=false` changes any setting.
 
 OUT/NAME.json: settings, epochs (validation by strips), then validation and test of one model, with a neural cache of
@@ -19,6 +19,7 @@ import argparse
 import gzip
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ MOST_EPOCHS = 10_000
 CACHE_WORDS = 3800
 SHARPNESS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2)
 SHARES = (0.03, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.33)
-STEPS, BACK = (1e-4, 3e-4, 1e-3), (0.0, 0.002)  # of dynamic evaluation
+STEPS, BACK = (3e-5, 1e-4, 3e-4), (0.0, 0.002)  # of dynamic evaluation
 CHOOSE_ON = 400  # lines of the validation text that dynamic evaluation is chosen on
 
 Settings = dict[str, Any]  # by dotted keys
@@ -143,6 +144,10 @@ class Study:
     def write(self) -> None:
         write_atomically(self.path, json.dumps(self.said, indent=1).encode())
 
+    def tell(self, said: str) -> None:
+        sys.stdout.write(f"{self.name}: {said}\n")
+        sys.stdout.flush()
+
     def is_late(self) -> bool:
         over = time.monotonic() - self.began > 60 * self.given.call
         return over or self.seconds > LATEST * 60 * self.given.minutes
@@ -158,7 +163,7 @@ class Study:
         }  # fmt: skip
         training = parts_of(self.settings, "training")
         settings = TrainingSettings.model_validate({**training, "epochs": MOST_EPOCHS, "seed": self.given.seed})
-        print(f"{self.name}: {model}, {self.said['parameters']:,} parameters", flush=True)
+        self.tell(f"{model}, {self.said['parameters']:,} parameters")
         self._mark = time.monotonic()
         event = ""
         for record in train(
@@ -168,7 +173,7 @@ class Study:
             event = record.event
         self.said |= {"seconds": self.seconds, "finished": event == "end"}
         self.write()
-        print(f"{self.name}: {event} after {self.seconds:.0f} s", flush=True)
+        self.tell(f"{event} after {self.seconds:.0f} s")
         return event == "end" or self.seconds > 60 * self.given.minutes
 
     def plan(self, record: Record) -> int | None:
@@ -184,7 +189,8 @@ class Study:
         self._mark = now
         left = MARGIN * (60 * self.given.minutes - self.seconds)
         # the mean of some epochs, of which one is validated, and none compiles
-        pace = float(np.mean([old["seconds"] for old in epochs if not old["starts_a_call"]][-WINDOW:] or [one["seconds"]]))
+        usual = [old["seconds"] for old in epochs if not old["starts_a_call"]] or [one["seconds"]]
+        pace = float(np.mean(usual[-WINDOW:]))
         planned = self.said.get("planned", MOST_EPOCHS)
         plans = PROBE <= done <= REPLANNED * planned and len(epochs) > 1
         if plans:
@@ -192,8 +198,8 @@ class Study:
         self.said["seconds"] = self.seconds
         self.write()
         valid = "" if record.valid is None else f", valid {math.exp(record.valid):.2f}"
-        print(f"{self.name}: epoch {done} of {planned}, train {math.exp(record.train or 0.0):.2f}{valid}, "
-              f"{one['seconds']:.1f} s", flush=True)  # fmt: skip
+        self.tell(f"epoch {done} of {planned}, train {math.exp(record.train or 0.0):.2f}{valid}, "
+              f"{one['seconds']:.1f} s, {record.words_per_second:,.0f} words/s")  # fmt: skip
         return planned if plans else None
 
     def judge(self) -> None:
@@ -222,7 +228,7 @@ class Study:
             self.write()
         for kind in ("single", "cache", "dynamic"):
             said = {part: round(math.exp(result[kind][part]), 2) for part in found if kind in result}
-            print(f"{self.name}: {kind} perplexity {said}", flush=True)
+            self.tell(f"{kind} perplexity {said}")
 
 
 def chosen_cache(one: ReadText) -> tuple[float, float]:

@@ -80,8 +80,8 @@ def test_dynamic_evaluation_is_a_step_behind_every_five_words(krause: bool) -> N
                 if own.grad is None:  # of weights without entries
                     continue
                 r = torch.ones_like(own) if scales is None else scales[name]
-                own -= step * own.grad / (r if scales is None else r + 0.5 * r.mean())
-                own += (back * r / r.mean()).clamp(max=1) * (before[name] - own)
+                own.sub_(step * own.grad / (r if scales is None else r + 0.5 * r.mean()))
+                own.add_((back * r / r.mean()).clamp(max=1) * (before[name] - own))
     np.testing.assert_allclose(found, torch.cat(wanted).double().numpy(), atol=1e-5)
     assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())  # it stays as it is
     assert found.mean() > float(read_text(model, text).log_p.mean())  # the text says the same again and again
@@ -89,7 +89,8 @@ def test_dynamic_evaluation_is_a_step_behind_every_five_words(krause: bool) -> N
 
 def test_scales_are_root_mean_squares_of_gradients() -> None:
     model, text = network()
-    found, squares, state = gradient_scales(model, text, Continuous(2, 6)), 0.0, None
+    found, state = gradient_scales(model, text, Continuous(2, 6)), None
+    squares = torch.zeros_like(model.layer.weight)
     plan = Continuous(2, 6).plan(text)
     for batch in plan:
         distribution, state = model.scan(batch, state)

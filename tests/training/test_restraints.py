@@ -136,6 +136,14 @@ def pairs(plan: Any) -> Counter[tuple[int, int]]:
     )  # fmt: skip
 
 
+def keyed(plan: Any) -> Counter[tuple[int, int]]:
+    """Each target with the key of its sentence."""
+    return Counter(
+        pair for batch in plan for pair in zip(batch.sentences[batch.mask].tolist(), batch.targets[batch.mask].tolist(),
+                                               strict=True)
+    )  # fmt: skip
+
+
 def test_shifted_strips_read_every_word_once_behind_the_same_word() -> None:
     text = EncodedText.to_train_on(TRAIN, VOCABULARY)
     plain, shifted = Continuous(4, 12), Continuous(4, 12, shift=True)
@@ -145,10 +153,7 @@ def test_shifted_strips_read_every_word_once_behind_the_same_word() -> None:
         plan = list(shifted.plan(text, seed=1, epoch=epoch))
         assert pairs(plan) == pairs(wanted)
         assert [batch.mask.shape for batch in plan] == [batch.mask.shape for batch in wanted]
-        found = {(int(k), int(x)) for b in plan for k, x in zip(b.sentences[b.mask], b.targets[b.mask], strict=True)}
-        assert found == {
-            (int(k), int(x)) for b in wanted for k, x in zip(b.sentences[b.mask], b.targets[b.mask], strict=True)
-        }
+        assert keyed(plan) == keyed(wanted)
         firsts.add(tuple(plan[0].inputs[0].tolist()))
         # a strip goes on in the next batch where it was
         assert torch.equal(plan[0].targets[:, -1], plan[1].inputs[:, 0])

@@ -123,9 +123,7 @@ def evaluate_verb(
     policy = options.oov_policy(oov)
     following = options.following_named(cache, cache_words, cache_sharpness, dynamic)
     if following is not None:
-        options.refuse_idle(
-            context, "with --cache and --dynamic, which read the text as one", "batches", "running"
-        )
+        options.refuse_idle(context, "with --cache and --dynamic, which read the text as one", "batches", "running")
     results, contracts = [], dict[Path, dict[str, Contract]]()
     for folder, model, file in _each(models, asked, device, oov=policy):
         corpus = options.read_for(model, file, format, lowercase, running=running)

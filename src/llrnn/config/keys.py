@@ -308,9 +308,7 @@ class RecurrentConfig(ControllerConfig):
     output_dropout: float | None = Field(
         None, ge=0, lt=1, description="on the last layer's output; as dropout by default [share]"
     )
-    weight_dropout: float = Field(
-        0.0, ge=0, lt=1, description="weights of the recurrence left out of a batch [share]"
-    )
+    weight_dropout: float = Field(0.0, ge=0, lt=1, description="weights of the recurrence left out of a batch [share]")
 
 
 class MogrifierConfig(ControllerConfig):

@@ -6,8 +6,8 @@
                w ← w − η g / (r + ε) + κ (r / r̄) (w_trained − w)       g = ∇ mean(−log p), r: the root mean square of g
 
 Neither needs training: λ, θ, the length of the cache, η and κ are chosen on a validation text. θ = 0 is the share of a
-word among the last ones (Kuhn and De Mori 1990), without r it is plain gradient descent (Mikolov et al. 2010). The text is
-read as one, with the state of the network carried on; ends of sentences count as words. (`backgrounds.Recent` is a
+word among the last ones (Kuhn and De Mori 1990), without r it is plain gradient descent (Mikolov et al. 2010). The text
+is read as one, with the state of the network carried on; ends of sentences count as words. (`backgrounds.Recent` is a
 cache that a network is trained with.)
 """
 
@@ -130,9 +130,10 @@ def gradient_scales(model: LLRNN, text: EncodedText, batching: Batching, batches
         DocumentContext(step=1e-4, scales=gradient_scales(model, text, Continuous(64, 5)))
     """
     squares: dict[str, Tensor] = {}
-    plan, state, read = batching.plan(text), None, 0
-    for read, batch in zip(range(1, batches + 1), plan, strict=False):
-        placed = batch.to(model.device)
+    plan, state = batching.plan(text), None
+    read = min(batches, len(plan))
+    for number in range(read):
+        placed = plan[number].to(model.device)
         model.zero_grad()
         with evaluating(model), learning_rnns(model):
             distribution, after = model.scan(placed, state)
@@ -152,8 +153,8 @@ class DocumentContext:
     `cache`: the weight λ of the cache in the mixture with the model, 0 for none; `words`: how many words it holds;
     `sharpness`: θ, how much more words count that came where the network had seen alike; `step`: the step size η of a
     gradient step on every five words that were read (dynamic evaluation), 0 for none; `back`: κ, the share of the way
-    back to the trained weights that each step goes on average; `scales`: of the gradients, from `gradient_scales`, None for plain
-    gradient descent. Raises ConfigError for numbers out of range.
+    back to the trained weights that each step goes on average; `scales`: of the gradients, from `gradient_scales`, None
+    for plain gradient descent. Raises ConfigError for numbers out of range.
 
         evaluate(model, corpus, following=DocumentContext(cache=0.1, words=3800, sharpness=0.3))
     """

@@ -6,8 +6,9 @@
 
 Dropout is drawn from the `generator` that a call is given, one mask for the whole sequence (variational dropout, Gal
 and Ghahramani 2016), and never inside the recurrence, of whose weights some can be left out for a whole batch
-(DropConnect, as Merity et al. 2018 do): W_hh · mask / (1 − rate), whose expectation is W_hh. Without a generator there is none: nothing is random by itself.
-The model has torch's switch, `train()` and `eval()`, and hands a generator down in train mode only (`mode_generator`).
+(DropConnect, as Merity et al. 2018 do): W_hh · mask / (1 − rate), whose expectation is W_hh. Without a generator there
+is none: nothing is random by itself. The model has torch's switch, `train()` and `eval()`, and hands a generator down
+in train mode only (`mode_generator`).
 
 torch's LSTM, by the faster of the two ways that torch has on a CPU.
 
@@ -402,11 +403,11 @@ class Recurrent(Layered):
         weight_dropout: float = 0.0,
     ) -> None:
         super().__init__(hidden, layers, inputs, dropout)
-        optional = {
+        optional: dict[str, float | None] = {
             "last": last, "input_dropout": input_dropout, "output_dropout": output_dropout,
             "weight_dropout": weight_dropout or None,
         }  # fmt: skip
-        self._more: dict[str, Any] = {name: value for name, value in optional.items() if value is not None}
+        self._more = {name: value for name, value in optional.items() if value is not None}
         if wrong := [name for name, value in self._more.items() if name != "last" and not 0.0 <= value < 1.0]:
             raise ConfigError(f"{wrong[0]} must be at least 0 and below 1, found {self._more[wrong[0]]}")
         self.weight_dropout, self.width, self.hidden = weight_dropout, hidden, last or hidden

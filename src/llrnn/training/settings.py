@@ -56,7 +56,7 @@ class ContinuousBatches(_Batches):
     kind: Literal["continuous"]
     rows: int = Field(32, ge=1, description="strips of text that are read side by side")
     length: int = Field(32, ge=1, description="before the gradient is cut [words]")
-    shift: bool = Field(False, description="begin every epoch of a training at another word, so that cuts lie elsewhere")
+    shift: bool = Field(False, description="begin every epoch of training at another word: cuts lie elsewhere")
 
 
 class SlidingBatches(_Batches):

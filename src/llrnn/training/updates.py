@@ -135,10 +135,9 @@ class Updater:
             return 0.0
         h, weights = (p.parts[0] if isinstance(p, MixedDistribution) else p).h, batch.precomputed.weights
         counts = (batch.mask if weights is None else weights > 0).to(h.dtype).unsqueeze(-1)
-        dense = h if batch.positions is None else h.new_zeros(batch.mask.numel(), h.shape[1]).index_copy(
-            0, batch.positions, h
-        )
-        dense = dense.view(*batch.mask.shape, -1) * counts
+        if batch.positions is not None:
+            h = h.new_zeros(batch.mask.numel(), h.shape[1]).index_copy(0, batch.positions, h)
+        dense = h.view(*batch.mask.shape, -1) * counts
         change = (dense[:, 1:] - dense[:, :-1]) * counts[:, 1:] * counts[:, :-1]
         total = alpha * dense.square().sum() + beta * change.square().sum()
         return total / (counts.sum() * h.shape[1])
