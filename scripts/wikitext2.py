@@ -20,8 +20,8 @@ import gzip
 import json
 import math
 import sys
-import time
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ MARGIN, LATEST = 0.97, 1.04  # of the time that is left, for a plan; of all of i
 MOST_EPOCHS = 10_000
 CACHE_WORDS = 3800
 SHARPNESS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2)
-SHARES = (0.03, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.33)
+SHARES = (0.0, 0.03, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.33)
 STEPS, BACK = (3e-5, 1e-4, 3e-4), (0.0, 0.002)  # of dynamic evaluation
 CHOOSE_ON = 100  # lines of the validation text that dynamic evaluation is chosen on, in six steps for every five words
 
@@ -125,7 +125,7 @@ class Study:
     """One configuration: its training, over several calls, and its figures, which `said` holds and `write` writes."""
 
     def __init__(self, name: str, settings: Settings, given: argparse.Namespace) -> None:
-        self.name, self.settings, self.given, self.began = name, settings, given, time.monotonic()
+        self.name, self.settings, self.given, self.began = name, settings, given, monotonic()
         self.folder, self.path = given.out / name, given.out / f"{name}.json"
         self.said: dict[str, Any] = {"name": name, "settings": settings, "seed": given.seed, "epochs": []}
         if self.path.exists():
@@ -139,7 +139,7 @@ class Study:
     @property
     def seconds(self) -> float:
         """The seconds of training so far, in all calls."""
-        return self.used + time.monotonic() - self.began
+        return self.used + monotonic() - self.began
 
     def write(self) -> None:
         write_atomically(self.path, json.dumps(self.said, indent=1).encode())
@@ -149,7 +149,7 @@ class Study:
         sys.stdout.flush()
 
     def is_late(self) -> bool:
-        over = time.monotonic() - self.began > 60 * self.given.call
+        over = monotonic() - self.began > 60 * self.given.call
         return over or self.seconds > LATEST * 60 * self.given.minutes
 
     def fit(self) -> bool:
@@ -164,7 +164,7 @@ class Study:
         training = parts_of(self.settings, "training")
         settings = TrainingSettings.model_validate({**training, "epochs": MOST_EPOCHS, "seed": self.given.seed})
         self.tell(f"{model}, {self.said['parameters']:,} parameters")
-        self._mark = time.monotonic()
+        self._mark = monotonic()
         event = ""
         for record in train(
             model, self.train, valid=self.valid, settings=settings, folder=self.folder,
@@ -174,11 +174,12 @@ class Study:
         self.said |= {"seconds": self.seconds, "finished": event == "end"}
         self.write()
         self.tell(f"{event} after {self.seconds:.0f} s")
-        return event == "end" or self.seconds > 60 * self.given.minutes
+        is_over = event == "end" or self.seconds > 60 * self.given.minutes
+        return is_over and has_bundle(self.folder, "model")  # else the time was over before anything was validated
 
     def plan(self, record: Record) -> int | None:
         """Note an epoch; return how many epochs the training is to have, at the pace of the last ones, or None."""
-        now, done = time.monotonic(), record.epoch + 1
+        now, done = monotonic(), record.epoch + 1
         one = {
             "epoch": done, "train": record.train, "valid": record.valid, "rate": record.learning_rate,
             "seconds": now - self._mark, "starts_a_call": self._starts,
@@ -204,7 +205,7 @@ class Study:
 
     def judge(self) -> None:
         """Evaluate the best weights: by themselves, with the cache, with dynamic evaluation."""
-        started = time.monotonic()
+        started = monotonic()
         model = load(self.folder).to(torch.device(self.given.device))
         texts = {"valid": self.valid}
         if self.given.test:
@@ -220,11 +221,11 @@ class Study:
         for part, one in found.items():
             mixed = mixed_with_cache(one.log_p, cache_log_probs(one.h, one.targets, CACHE_WORDS, sharpness), share)
             result["cache"][part] = -float(mixed.mean())
-        self.said |= {"result": result, "evaluation_seconds": time.monotonic() - started}
+        self.said |= {"result": result, "evaluation_seconds": monotonic() - started}
         self.write()
         if self.given.dynamic:
             result["dynamic"] = dynamic(model, EncodedText.to_train_on(self.train, model.vocabulary), encoded)
-            self.said["evaluation_seconds"] = time.monotonic() - started
+            self.said["evaluation_seconds"] = monotonic() - started
             self.write()
         for kind in ("single", "cache", "dynamic"):
             said = {part: round(math.exp(result[kind][part]), 2) for part in found if part in result.get(kind, {})}
