@@ -105,7 +105,7 @@ def parts_of(settings: Settings, table: str) -> Settings:
 def model_of(settings: Settings, corpus: Corpus, seed: int) -> LLRNN:
     """Return an untrained model of the settings; its vocabulary lists every word of the corpus."""
     own = parts_of(settings, "model")
-    phi = features.Identity()
+    phi: features.Features = features.Identity()
     if own["features"] == "llrnn":
         affixes = [kind(own["longest"], min_count=own["shared"]) for kind in (features.Suffixes, features.Prefixes)]
         lower = features.Function(lambda word: [f"Lower:{word.lower()}"], name="Lower").frequent(min_count=2)
@@ -154,7 +154,7 @@ class Study:
 
     def fit(self) -> bool:
         """Train as long as it takes or this call lasts; return whether the training is over."""
-        if self.said.get("finished"):
+        if self.said.get("finished") is True:
             return True
         model = model_of(self.settings, self.train, self.given.seed).to(torch.device(self.given.device))
         self.said |= {
