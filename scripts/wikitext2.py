@@ -150,7 +150,7 @@ class Study:
 
     def is_late(self) -> bool:
         over = monotonic() - self.began > 60 * self.given.call
-        return over or self.seconds > LATEST * 60 * self.given.minutes
+        return bool(over or self.seconds > LATEST * 60 * self.given.minutes)
 
     def fit(self) -> bool:
         """Train as long as it takes or this call lasts; return whether the training is over."""

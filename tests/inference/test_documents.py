@@ -143,6 +143,8 @@ def test_on_the_command_line(capsys: Capture, tmp_path: Path, monkeypatch: pytes
     assert "from 0 to below 1" in refused(capsys, "evaluate", "net", "text.txt", "--cache", "1.5")
     ngrams = ["ngram", "estimate", "text.txt", "--order", "2", "--out", "text.arpa"]
     as_json(capsys, *ngrams)
+    (found,) = as_json(capsys, "evaluate", "text.arpa", "text.txt", "--cache", "0.2", "--cache-sharpness", "0.3")
+    assert 0 < found["log_perplexity"] < math.log(10)
     assert "found n-grams alone" in refused(capsys, "evaluate", "text.arpa", "text.txt", "--dynamic", "0.1")
 
 
