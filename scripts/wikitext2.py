@@ -227,8 +227,8 @@ class Study:
             result["dynamic"] = dynamic(model, EncodedText.to_train_on(self.train, model.vocabulary), encoded)
             self.said["evaluation_seconds"] = monotonic() - started
             self.write()
-        for kind in ("single", "cache", "dynamic"):
-            said = {part: round(math.exp(result[kind][part]), 2) for part in found if part in result.get(kind, {})}
+        for kind in (kind for kind in ("single", "cache", "dynamic") if kind in result):
+            said = {part: round(math.exp(result[kind][part]), 2) for part in found if part in result[kind]}
             self.tell(f"{kind} perplexity {said}")
 
 
