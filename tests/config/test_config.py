@@ -249,6 +249,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
         TrainingSettings.model_fields["batches"],
         {key: {} for key in ["sentences", "continuous", "sliding"]},
     ),
+    "training.schedule": (TrainingSettings.model_fields["schedule"], {"constant": {}, "cycle": {}}),
     "training.objective": (
         TrainingSettings.model_fields["objective"],
         {**{key: {} for key in ["exact", "importance"]}, "distil": {"teacher": "runs/a"}},

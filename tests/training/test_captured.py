@@ -146,6 +146,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "average": {"average": 0.9},
     "no clipping": {"clip": None},
     "much clipping": {"clip": 0.01},
+    "a cycle": {"schedule": {"kind": "cycle"}, "batches": {**CONTINUOUS, "shift": True}, "average_last": 0.5},
+    "restraints": {"activation": 2.0, "slowness": 1.0, "validate_every": 2},
     "full precision": {"objective": {"kind": "exact", "precision": "full"}},
 }  # fmt: skip
 
@@ -542,6 +544,7 @@ ON_A_GPU: dict[str, Callable[[], LLRNN]] = {
     "gru": lambda: a_model(controller=GRU(8, layers=2)),
     "dropout between": lambda: a_model(controller=LSTM(8, layers=2, dropout=0.2)),
     "words dropped": lambda: a_model(word_dropout=0.2),
+    "weights dropped": lambda: a_model(controller=LSTM(8, layers=2, last=6, inputs=6, weight_dropout=0.4), tied=True),
     "n-grams": lambda: a_model(background=backgrounds.NGram.from_corpus(ALL, order=2)),
     "own words": lambda: a_model(output_features=Identity()),
 }

@@ -98,6 +98,7 @@ def evaluate_verb(
     oov: options.OovPolicy = None,
     cache: options.Cache = None,
     cache_words: options.CacheWords = None,
+    cache_sharpness: options.CacheSharpness = None,
     dynamic: options.Dynamic = None,
     device: options.Device = "cpu",
     seed: options.Seed = 0,
@@ -114,16 +115,15 @@ def evaluate_verb(
     Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
     Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
     Example: llrnn evaluate runs/turkish novel.txt --running
-    Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
+    Example: llrnn evaluate runs/french novel.txt --cache 0.1 --cache-sharpness 0.3
     Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
     """
     from llrnn.model.decode import prepared, warn_of_unknown_names
 
-    policy, following = options.oov_policy(oov), options.following_named(cache, cache_words, dynamic)
+    policy = options.oov_policy(oov)
+    following = options.following_named(cache, cache_words, cache_sharpness, dynamic)
     if following is not None:
-        options.refuse_idle(
-            context, "with --cache and --dynamic, which read sentence by sentence", "batches", "running"
-        )
+        options.refuse_idle(context, "with --cache and --dynamic, which read the text as one", "batches", "running")
     results, contracts = [], dict[Path, dict[str, Contract]]()
     for folder, model, file in _each(models, asked, device, oov=policy):
         corpus = options.read_for(model, file, format, lowercase, running=running)

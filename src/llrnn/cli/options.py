@@ -165,24 +165,34 @@ Running = Annotated[bool, typer.Option("--running", help="The text is one runnin
 Cache = Annotated[
     float | None, typer.Option(help="Mix with the last words of the document, with this share, such as 0.1.")
 ]
-CacheWords = Annotated[int | None, typer.Option(min=1, help="How many words the cache holds; 1000 by default.")]
+CacheWords = Annotated[int | None, typer.Option(min=1, help="How many words the cache holds; 3800 by default.")]
+CacheSharpness = Annotated[
+    float | None,
+    typer.Option(help="How much more words of the cache count that came where the network saw alike, such as 0.3."),
+]
 Dynamic = Annotated[
     float | None,
-    typer.Option(help="Dynamic evaluation: a gradient step of this size, such as 0.05, behind every 10 sentences."),
+    typer.Option(help="Dynamic evaluation: a gradient step of this size, such as 0.05, behind every 5 words."),
 ]
 
 
-def following_named(cache: float | None, words: int | None, step: float | None) -> DocumentContext | None:
-    """Return how a model adapts to a document as it reads, from --cache, --cache-words and --dynamic.
+def following_named(
+    cache: float | None, words: int | None, sharpness: float | None, step: float | None
+) -> DocumentContext | None:
+    """Return how a model adapts to a document as it reads, from --cache, its two other options, and --dynamic.
 
-    In this order: the share of the cache, how many words it holds, and the step size of dynamic evaluation. None where
-    none is given: each sentence is then read by itself. A ConfigError is raised for --cache-words alone.
+    In this order: the share of the cache, how many words it holds, its sharpness, and the step size of dynamic
+    evaluation. None where none is given: each sentence is then read by itself. A ConfigError is raised for the other
+    options of a cache without it.
     """
-    if words is not None and cache is None:
-        raise ConfigError("--cache-words is how many words --cache holds, found no --cache; give it as well")
+    if cache is None and not (words is None and sharpness is None):
+        raise ConfigError("--cache-words and --cache-sharpness are of --cache, found no --cache; give it as well")
+    if cache is None and step is None:
+        return None
     from llrnn.inference.documents import DocumentContext
 
-    return None if cache is None and step is None else DocumentContext(cache or 0.0, words or 1000, step or 0.0)
+    given = {"words": words, "sharpness": sharpness, "step": step, "cache": cache}
+    return DocumentContext(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

@@ -301,6 +301,14 @@ class RecurrentConfig(ControllerConfig):
     """A recurrent network: `kind` is `elman`, `gru` or `lstm`, as in `{kind = "gru", hidden = 256, layers = 2}`."""
 
     kind: Literal["elman", "gru", "lstm"] = "lstm"
+    last: int | None = Field(None, ge=1, le=2**20, description="units of the last layer; as many as hidden by default")
+    input_dropout: float | None = Field(
+        None, ge=0, lt=1, description="on the first layer's input; as dropout by default [share]"
+    )
+    output_dropout: float | None = Field(
+        None, ge=0, lt=1, description="on the last layer's output; as dropout by default [share]"
+    )
+    weight_dropout: float = Field(0.0, ge=0, lt=1, description="weights of the recurrence left out of a batch [share]")
 
 
 class MogrifierConfig(ControllerConfig):

@@ -5,8 +5,10 @@
     scan(ψ_1..T, state) -> (h_1..T, state)        its fold, in one call
 
 Dropout is drawn from the `generator` that a call is given, one mask for the whole sequence (variational dropout, Gal
-and Ghahramani 2016), and never inside the recurrence. Without a generator there is none: nothing is random by itself.
-The model has torch's switch, `train()` and `eval()`, and hands a generator down in train mode only (`mode_generator`).
+and Ghahramani 2016), and never inside the recurrence, of whose weights some can be left out for a whole batch
+(DropConnect, as Merity et al. 2018 do): W_hh · mask / (1 − rate), whose expectation is W_hh. Without a generator there
+is none: nothing is random by itself. The model has torch's switch, `train()` and `eval()`, and hands a generator down
+in train mode only (`mode_generator`).
 
 torch's LSTM, by the faster of the two ways that torch has on a CPU.
 
@@ -48,13 +50,14 @@ import math
 import os
 import platform
 import sys
+import warnings
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from threading import Lock
 from typing import Any, Self
 
@@ -376,8 +379,10 @@ class Layered(Controller):
 class Recurrent(Layered):
     """Base class of the controllers `Elman`, `GRU` and `LSTM`: a stack of torch's recurrent networks.
 
-    `hidden`: size of h; `layers`: how many; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the rate
-    on each layer's input and on the last one's output in training.
+    `hidden`: size of each layer, and of h unless `last` is given, the size of the last layer; `layers`: how many;
+    `inputs`: size of the input ψ, `hidden` unless given. In training `dropout` is the rate between layers, and on the
+    first one's input and the last one's output unless `input_dropout` and `output_dropout` say otherwise;
+    `weight_dropout`: the rate at which weights of the recurrence are left out, the same ones for a whole batch.
     """
 
     _network: Callable[..., nn.RNNBase]
@@ -385,11 +390,42 @@ class Recurrent(Layered):
     _mode: str  # what cuDNN calls it
     _tensors_per_layer = 1
 
-    def __init__(self, hidden: int = 256, *, layers: int = 1, inputs: int | None = None, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        hidden: int = 256,
+        *,
+        layers: int = 1,
+        inputs: int | None = None,
+        last: int | None = None,
+        dropout: float = 0.0,
+        input_dropout: float | None = None,
+        output_dropout: float | None = None,
+        weight_dropout: float = 0.0,
+    ) -> None:
         super().__init__(hidden, layers, inputs, dropout)
-        sizes = [self.inputs, *[hidden] * layers]
-        self.layers = nn.ModuleList(without_init(self._network, size, hidden) for size in sizes[:-1])
+        optional: dict[str, float | None] = {
+            "last": last, "input_dropout": input_dropout, "output_dropout": output_dropout,
+            "weight_dropout": weight_dropout or None,
+        }  # fmt: skip
+        self._more = {name: value for name, value in optional.items() if value is not None}
+        if wrong := [name for name, value in self._more.items() if name != "last" and not 0.0 <= value < 1.0]:
+            raise ConfigError(f"{wrong[0]} must be at least 0 and below 1, found {self._more[wrong[0]]}")
+        self.weight_dropout, self.width, self.hidden = weight_dropout, hidden, last or hidden
+        self.sizes = [*[hidden] * (layers - 1), self.hidden]  # of the layers
+        before = [self.inputs, *self.sizes]
+        self.layers = nn.ModuleList(without_init(self._network, *pair) for pair in pairwise(before))
         init_part(self, list(self.named_parameters()))
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | {"hidden": self.width} | self._more
+
+    @property
+    def input_dropout(self) -> float:
+        return self._more.get("input_dropout", self.dropout)
+
+    @property
+    def output_dropout(self) -> float:
+        return self._more.get("output_dropout", self.dropout)
 
     @property
     def state_size(self) -> int:
@@ -397,7 +433,8 @@ class Recurrent(Layered):
 
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
         like = next(self.layers[0].parameters())  # its own would walk through all modules
-        return (like.new_zeros(len(conditions), self.hidden),) * self.state_size
+        made = (like.new_zeros(len(conditions), size) for size in self.sizes)
+        return tuple(zeros for zeros in made for _ in range(self._tensors_per_layer))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Apply a move or cast of torch (`.to`, `.half`) to the weights, and return self.
@@ -418,7 +455,8 @@ class Recurrent(Layered):
 
     @property
     def _is_one_network(self) -> bool:
-        return self.dropout == 0.0 and len(self.layers) > 1
+        rates = (self.dropout, self.input_dropout, self.output_dropout, self.weight_dropout)
+        return not any(rates) and len(self.layers) > 1 and self.hidden == self.width
 
     def _scan_at_once(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
         kinds = [torch.stack(state[kind :: self._tensors_per_layer]) for kind in range(self._tensors_per_layer)]
@@ -434,10 +472,29 @@ class Recurrent(Layered):
         for index, layer in enumerate(self.layers):
             start = index * self._tensors_per_layer
             own = [part.unsqueeze(0).contiguous() for part in state[start : start + self._tensors_per_layer]]
-            x = variational_dropout(x, self.dropout, generator)
-            x, own_after = layer(x, tuple(own) if len(own) > 1 else own[0])
-            after += [own_after] if isinstance(own_after, Tensor) else list(own_after)
-        return variational_dropout(x, self.dropout, generator), tuple(part.squeeze(0) for part in after)
+            x = variational_dropout(x, self.dropout if index else self.input_dropout, generator)
+            given = tuple(own) if len(own) > 1 else own[0]
+            if generator is None or self.weight_dropout == 0.0:
+                x, own_after = layer(x, given)
+                after += [own_after] if isinstance(own_after, Tensor) else list(own_after)
+            else:
+                x, *own_after = self._with_dropped_weights(layer, x, given, generator)
+                after += own_after
+        return variational_dropout(x, self.output_dropout, generator), tuple(part.squeeze(0) for part in after)
+
+    def _with_dropped_weights(
+        self, layer: nn.Module, x: Tensor, state: Any, generator: torch.Generator
+    ) -> tuple[Tensor, ...]:
+        """Run one layer, x (B, T, D), with random weights of its recurrence set to 0 and the others scaled; see `scan`.
+
+        The mask is drawn from `generator`; all rows and steps share it. `state`: of the layer before, as torch has it.
+        """
+        into, again, *biases = layer.parameters()
+        kept = torch.rand(again.shape, generator=generator, device=x.device, dtype=x.dtype) >= self.weight_dropout
+        weights = [into, again * kept / (1.0 - self.weight_dropout), *biases]
+        with _faster, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous")  # copied, in µs
+            return self._call(x, state, weights, True, 1, 0.0, self.training, False, True)
 
 
 class Elman(Recurrent):

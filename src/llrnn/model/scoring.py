@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -167,17 +168,21 @@ class Continuous(Batching):
     """Batches of running text: it is cut into `rows` long strips, read side by side, `length` words at a time.
 
     Row r of every batch is from strip r. The network's state is carried on from one batch to the next, so that each
-    strip is read as one text; so batches are never shuffled, whatever the seed.
+    strip is read as one text; so batches are never shuffled, whatever the seed. `shift`: with a seed, every epoch
+    begins at another word and comes to its beginning at the end, so that texts are cut at other places.
 
         evaluate(model, corpus, batching=Continuous(rows=32, length=32))
     """
 
     rows: int = 32
     length: int = 32
+    shift: bool = False
     carries_state = True
 
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         stream = text.run()
+        if self.shift and seed is not None:
+            stream = _turned(stream, derived_seed(seed, epoch, 5) % (len(stream) - 1))
         rows = min(self.rows, len(stream) - 1)
         columns = -(-(len(stream) - 1) // rows)
         strips = np.arange(rows)[:, None] * columns  # where each begins
@@ -186,6 +191,19 @@ class Continuous(Batching):
             return _pieces(stream, strips + np.arange(start, min(start + self.length, columns)))
 
         return Lazy(range(0, columns, self.length), batch)
+
+
+def _turned(run: Run, first: int) -> Run:
+    """Return `run` as a text that begins with its symbol number `first` and goes on from its end to its beginning.
+
+    The EOS at its end is that of its beginning, so that every symbol still follows the one that it followed.
+    """
+
+    def placed(at: Callable[[Ints], Any]) -> Callable[[Ints], Any]:
+        # a symbol is the last one that was read, so that its sentence is that which it ends: 1 to length - 1
+        return lambda places: at((places + first - 1) % (len(run) - 1) + 1)
+
+    return Run(len(run), placed(run.symbols_at), placed(run.keys_at), placed(run.inside_at))
 
 
 @dataclass(frozen=True)

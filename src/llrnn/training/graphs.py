@@ -193,11 +193,12 @@ class GraphedUpdater(Updater):
         """Return the update recorded for the shape of a batch; a shape is recorded when it comes the second time.
 
         `carried`: the state that the batch continues from, or None. None is returned, for a plain update, in the first
-        3 steps, for a new shape, and where 128 shapes are recorded already. A changed learning rate drops all
-        recordings.
+        3 steps, for a new shape, and where 128 shapes are recorded already. A learning rate that
+        is a number and has changed drops all recordings; one that is a tensor is read by them.
         """
-        if self.optimizer.param_groups[0]["lr"] != self._rate:  # a number in the graph
-            self._rate = self.optimizer.param_groups[0]["lr"]
+        rate = self.optimizer.param_groups[0]["lr"]
+        if not isinstance(rate, Tensor) and rate != self._rate:  # a number in the graph
+            self._rate = rate
             self._recorded.clear()
         shape = (carried is None, *((name, tensor.shape) for name, tensor in batch.tensors().items()))
         again = (

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import CheckpointError, NonFiniteError, TrainingError, warn
-from llrnn.knowledge.process import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState, Process
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import try_add_from_conditions, with_text_words
@@ -59,6 +59,7 @@ def train(
     resume: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
     on_step: Callable[[int, int, int], None] = lambda epoch, position, batches: None,
+    replan: Callable[[Record], int | None] = lambda record: None,
     workers: Workers | None = None,
     **changes: Any,
 ) -> Iterator[Record]:
@@ -70,8 +71,10 @@ def train(
 
     `others`: texts that the network reads before the corpus, in epochs on top of `epochs` in which neither patience nor
     halving counts, or mixed into it. `should_stop` is called before every step: True stops with a checkpoint. `on_step`
-    is called after every step with the epoch, how many of its batches are done, and how many it has. `workers`: the
-    processes that train together, from `join_workers`. The model ends in eval mode.
+    is called after every step with the epoch, how many of its batches are done, and how many it has. `replan` is called
+    with the record of every epoch that ends: a number is how many epochs the training will have, None leaves that as it
+    is; so a schedule can end when the time does, and a run that is resumed knows. `workers`: the processes that train
+    together, from `join_workers`. The model ends in eval mode.
 
         for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
             print(record)
@@ -81,6 +84,7 @@ def train(
         require_corpus(given)
     settings = (settings or TrainingSettings()).changed(**changes)
     run = _Run(model, corpus, valid, others, settings, None if folder is None else Path(folder), workers or Workers())
+    run.replan = replan
     try:
         # or the processes were started again, by what had started them, after one of them died
         if resume or run.workers.any(run.folder is not None and run.folder.is_of_this_launch()):
@@ -163,8 +167,10 @@ class _Run:
         )
         self.updater = updater_for(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
+        self.replan: Callable[[Record], int | None] = lambda record: None
         self.best_weights: dict[str, Tensor] = {}
         self.carried: ModelState | None = None  # what the next batch goes on from, where it follows the last one
+        self._batches = 1  # of the present epoch
         self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
         self._speed_before = 0.0  # that of the last process, where this one has nothing left to do
@@ -194,6 +200,7 @@ class _Run:
             self.read_ahead(torch.get_num_threads())
         while not progress.finished:
             plan = self._plan()
+            self._batches = len(plan)
             if self.model.device.type == "cuda":  # a GPU must not wait for batches: it copies them from pinned memory
                 plan = Prefetched(plan, lambda batch: self.updater.prepared(batch).pinned())
             while progress.position < len(plan):
@@ -222,8 +229,9 @@ class _Run:
         for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
             if isinstance(text, BuiltText):
                 continue
-            rows = [tuple(text.framed(number)[:-1].tolist()) for number in range(len(text.sentences))]
-            for process in model.processes:
+            knowing = [one for one in model.processes if type(one).read_ahead is not Process.read_ahead]
+            rows = [tuple(text.framed(number)[:-1].tolist()) for number in range(len(text.sentences)) if knowing]
+            for process in knowing:
                 process.read_ahead(rows, processes)
 
     def _plan(self) -> Sequence[Batch]:
@@ -237,6 +245,7 @@ class _Run:
         Raises NonFiniteError where a loss, gradient or weight is not finite; on a GPU possibly one step late.
         """
         started, progress = time.perf_counter(), self.progress
+        self._prepare_step()
         if not self.model.training:  # whatever was done with it between two records
             self.model.train()
         seed = derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
@@ -248,6 +257,26 @@ class _Run:
         progress.position += 1
         progress.step += 1
         self._seconds += time.perf_counter() - started
+
+    def _prepare_step(self) -> None:
+        """Set the learning rate of the next update by the schedule, and begin the last average where its time is."""
+        progress, last = self.progress, self.settings.average_last
+        set_learning_rate(self.updater.optimizer, self._rate())
+        done = progress.epoch / self._epochs
+        if last is not None and progress.average_since is None and done >= 1.0 - last:
+            progress.average_since = progress.step + 1
+        self.updater.average.since = progress.average_since
+
+    @property
+    def _epochs(self) -> int:
+        """How many epochs the training has, those of other texts included."""
+        return self.progress.epochs or self.schedule.first + self.settings.epochs
+
+    def _rate(self) -> float:
+        """Return the learning rate of the next update: a function of how many epochs are done, with fractions."""
+        progress = self.progress
+        done = progress.epoch + (progress.position + 1) / max(self._batches, 1)
+        return progress.learning_rate * self.settings.schedule.factor(done, self._epochs)
 
     def _settle(self) -> None:
         """Wait for the loss of the last update, which a GPU may still compute, and add it to `self.progress`.
@@ -266,11 +295,15 @@ class _Run:
         """Finish an epoch of `batches` batches: validate, keep weights that are the best, and return its record.
 
         Halves the learning rate or ends the run if the settings say so, and writes a checkpoint. Without a validation
-        text the last weights count as the best.
+        text the last weights count as the best. Nothing of this is done at epochs that `validate_every` leaves out.
         """
-        progress = self.progress
+        progress, done = self.progress, self.progress.epoch + 1
         self._settle()
         self.carried = None
+        if self.valid is not None and done % self.settings.validate_every and done < self._epochs:
+            record = self._record("epoch", batches)
+            self._begin_epoch(record)
+            return record
         with self._naming():
             self.updater.require_finite_weights()  # or the best model so far would be overwritten with them
         with self._naming(), self.updater.average.applied():
@@ -286,14 +319,18 @@ class _Run:
         after = self.settings.halve_after
         if after is not None and progress.epochs_since_best and progress.epochs_since_best % after == 0:
             progress.learning_rate /= 2
-            set_learning_rate(self.updater.optimizer, progress.learning_rate)
         record = self._record("epoch", batches, valid)
         self._warn_if_lost(record)
-        progress.epoch += 1
-        progress.position, progress.loss_sum, progress.words = 0, 0.0, 0
+        self._begin_epoch(record)
         progress.finished = self._is_over()
         self.checkpoint()
         return record
+
+    def _begin_epoch(self, after: Record) -> None:
+        """Count the epoch whose record is `after` as done, and ask how many there are to be."""
+        progress = self.progress
+        progress.epoch, progress.position, progress.loss_sum, progress.words = after.epoch + 1, 0, 0.0, 0
+        progress.epochs = self.replan(after) or progress.epochs
 
     def _warn_if_lost(self, record: Record) -> None:
         """Warn where the mean training loss of an epoch is above 4 (log V + 1) nats: training has diverged.
@@ -328,7 +365,7 @@ class _Run:
         mean = progress.loss_sum / progress.words if progress.words else None
         speed = self._words / self._seconds if self._seconds else self._speed_before
         place = (progress.epoch, progress.position, batches, progress.step)
-        record = Record(event, *place, mean, valid, progress.best, progress.learning_rate, speed)
+        record = Record(event, *place, mean, valid, progress.best, self._rate(), speed)
         if self.folder is not None:
             self.folder.log(record)
         return record
@@ -359,7 +396,6 @@ class _Run:
             self.folder.hold()
         self.progress, tensors = self.folder.read()
         self._speed_before = self.folder.last_speed
-        set_learning_rate(self.updater.optimizer, self.progress.learning_rate)
         try:
             self.model.load_weights(tensors)
             restore_optimizer(self.updater.optimizer, tensors)
@@ -367,7 +403,7 @@ class _Run:
         except CheckpointError as error:
             cure = "restore the folder from a copy, or start anew in another"
             raise CheckpointError(f"{self.folder.folder}/training.json: {error}; {cure}") from None
-        if self.progress.epoch > 0:
+        if self.progress.epoch > 0 and (self.valid is None or self.progress.best is not None):
             self.best_weights = self.folder.best_weights()
         self._restore_carried(tensors)
         self.progress.finished = self._is_over()
@@ -375,7 +411,7 @@ class _Run:
     def _is_over(self) -> bool:
         patience = self.settings.patience
         worn_out = patience is not None and self.progress.epochs_since_best >= patience
-        return worn_out or self.progress.epoch >= self.schedule.first + self.settings.epochs
+        return worn_out or self.progress.epoch >= self._epochs
 
     def checkpoint(self) -> None:
         """Write everything that `resume` needs to the folder, if there is one; the last checkpoint is replaced.

@@ -4,7 +4,9 @@ Weights averaged along the way: what is validated and kept is the mean of recent
 
     w̄ ← d·w̄ + (1 − d)·w          after every step, with d = min(decay, (1 + step) / (10 + step))
 
-The ramp of d lets the average forget the random beginning.
+The ramp of d lets the average forget the random beginning. From some step on the mean can be that of all weights since:
+
+    w̄ ← w̄ + (w − w̄) / n          n = 1, 2, … steps, in the last part of a training
 """
 
 from __future__ import annotations
@@ -25,11 +27,12 @@ _ENTRIES = {torch.optim.AdamW: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: (
 
 
 def make_optimizer(
-    model: nn.Module, kind: Literal["sgd", "rmsprop", "adamw"], rate: float, decay: float
+    model: nn.Module, kind: Literal["sgd", "rmsprop", "adamw"], rate: float, decay: float, *, varies: bool = False
 ) -> torch.optim.Optimizer:
     """Return a torch optimizer over all weights of a model: SGD, RMSprop or AdamW.
 
-    `rate`: learning rate; `decay`: weight decay. Raises TrainingError where no weight requires a gradient.
+    `rate`: learning rate; `decay`: weight decay; `varies`: whether the rate changes from step to step; it is then a
+    tensor beside the weights, which a recorded step reads. Raises TrainingError where no weight requires a gradient.
     """
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise TrainingError(
@@ -37,19 +40,23 @@ def make_optimizer(
         )
     weights = list(model.parameters())
     captured = all(weight.is_cuda for weight in weights)  # may become part of a CUDA graph
+    lr = torch.tensor(rate, device=weights[0].device) if varies else rate
     match kind:
-        case "sgd":
-            return torch.optim.SGD(weights, rate, weight_decay=decay)
+        case "sgd":  # the usual one asks for a rate on a GPU
+            return torch.optim.SGD(weights, lr, weight_decay=decay, fused=True if lr is not rate else None)
         case "rmsprop":
-            return torch.optim.RMSprop(weights, rate, 0.9, weight_decay=decay, capturable=captured)
+            return torch.optim.RMSprop(weights, lr, 0.9, weight_decay=decay, capturable=captured)
         case "adamw":
             # one pass over the weights instead of a dozen: a fifth of the time, which every process of a team spends
-            return torch.optim.AdamW(weights, rate, weight_decay=decay, fused=True, capturable=captured)
+            return torch.optim.AdamW(weights, lr, weight_decay=decay, fused=True, capturable=captured)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -106,32 +113,36 @@ def _unfit(reason: str) -> CheckpointError:
 
 
 class WeightAverage:
-    """An exponential moving average of a model's weights, used for validation and the kept model.
+    """An average of a model's weights, used for validation and the kept model: exponential, at last of equal weights.
 
-    `decay`: of the average, 0 to 1; None: no average, `applied` leaves the weights as they are. Call `update(step)`
-    after each step; `with average.applied(): ...` uses the average.
+    `decay`: of the average, 0 to 1, None: no exponential average; `at_last`: whether there will be one of equal weights
+    from the step `since` on. Without either `applied` leaves the weights as they are. Call `update(step)` after each
+    step; `with average.applied(): ...` uses the average.
     """
 
-    def __init__(self, model: nn.Module, decay: float | None) -> None:
+    def __init__(self, model: nn.Module, decay: float | None, *, at_last: bool = False) -> None:
         self._decay = decay
+        self.since: int | None = None  # the first step of equal weights
         self._weights: list[Tensor] = list(model.parameters())
-        self._means = [] if decay is None else [weight.detach().clone() for weight in self._weights]
+        self._means = [weight.detach().clone() for weight in self._weights] if at_last or decay is not None else []
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Set the average to d · average + (1 − d) · the model's present weights; nothing where `decay` is None.
+        """Set the average to d · average + (1 − d) · the model's present weights; nothing where there is no average.
 
         d is `decay`, but at most (1 + step) / (10 + step), so that the average follows faster in the first steps;
-        `step`: the number of updates so far, from 1.
+        `step`: the number of updates so far, from 1. From the step `since` on it is the mean of all weights since.
         """
-        if self._decay is not None:
+        if self.since is not None and step >= self.since:
+            torch._foreach_lerp_(self._means, self._weights, 1.0 / (step - self.since + 1))
+        elif self._decay is not None:
             decay = min(self._decay, (1 + step) / (10 + step))
             torch._foreach_lerp_(self._means, self._weights, 1.0 - decay)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Context manager (yields None): the model has the averaged weights in the block, its own again after it."""
-        if self._decay is None:
+        if self._decay is None and self.since is None:
             yield
             return
         kept = [weight.detach().clone() for weight in self._weights]

@@ -221,7 +221,8 @@ class Progress:
     Counts are ints from 0. `epoch`: epochs done, `position`: batches done in the next, `step`: updates done; `loss_sum`
     (Σ mean loss · words of each batch, nats) and `words` are of this epoch so far; `learning_rate`: the present one;
     `best` is the least validation loss in nats a word, None before one; `epochs_since_best` counts towards patience;
-    `finished`: nothing is left to do.
+    `average_since`: the update from which all weights count equally in their average, None before it; `epochs`: how
+    many there are to be, None: as many as the settings say; `finished`: nothing is left to do.
     """
 
     epoch: Count = 0
@@ -232,6 +233,8 @@ class Progress:
     learning_rate: Real = 0.0
     best: Real | None = None
     epochs_since_best: Count = 0
+    average_since: Count | None = None
+    epochs: Count | None = None  # where `replan` has said so
     finished: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,6 +56,7 @@ class ContinuousBatches(_Batches):
     kind: Literal["continuous"]
     rows: int = Field(32, ge=1, description="strips of text that are read side by side")
     length: int = Field(32, ge=1, description="before the gradient is cut [words]")
+    shift: bool = Field(False, description="begin every epoch of training at another word: cuts lie elsewhere")
 
 
 class SlidingBatches(_Batches):
@@ -125,6 +127,37 @@ class DistilObjective(_Kind):
 AnyObjective = Annotated[ExactObjective | SampledObjective | DistilObjective, Field(discriminator="kind")]
 
 
+class ConstantRate(_Kind):
+    """The learning rate stays what it is, but for `halve_after`."""
+
+    kind: Literal["constant"] = "constant"
+
+    def factor(self, epochs_done: float, epochs: int) -> float:
+        """Return what the learning rate is multiplied by when so many epochs are done, with fractions, of so many."""
+        return 1.0
+
+
+class CycleRate(_Kind):
+    """The learning rate rises for `warm_up` epochs, and falls like half a cosine in the last `anneal` of the training.
+
+    The fall ends where the last epoch ends; a training that is resumed with more epochs falls until then.
+    """
+
+    kind: Literal["cycle"]
+    warm_up: float = Field(1.0, ge=0, description="how long the rate rises from 0 [epochs]")
+    anneal: float = Field(1.0, gt=0, le=1, description="the last part of the training, in which it falls [share]")
+    final: float = Field(0.01, ge=0, le=1, description="what is left of the rate at the end [share]")
+
+    def factor(self, epochs_done: float, epochs: int) -> float:
+        """Return what the learning rate is multiplied by when so many epochs are done, with fractions, of so many."""
+        risen = min(1.0, epochs_done / self.warm_up) if self.warm_up else 1.0
+        fallen = min(max((epochs_done / epochs - 1.0) / self.anneal + 1.0, 0.0), 1.0)
+        return risen * (self.final + (1.0 - self.final) * (1.0 + math.cos(math.pi * fallen)) / 2.0)
+
+
+AnyRate = Annotated[ConstantRate | CycleRate, Field(discriminator="kind")]
+
+
 class TrainingSettings(BaseModel):
     """All settings of a training: batches, loss, optimizer, stopping; the keys of `[training]` in a configuration.
 
@@ -141,8 +174,14 @@ class TrainingSettings(BaseModel):
     )
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
     learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
+    schedule: AnyRate = Field(ConstantRate(), description="how the learning rate changes: constant or cycle")
     weight_decay: float = Field(0.0, ge=0, le=1e6, description="pull of all weights towards 0")
+    activation: float = Field(0.0, ge=0, description="weight in the loss of the mean square of h")
+    slowness: float = Field(0.0, ge=0, description="weight in the loss of the mean square of the changes of h")
     average: float | None = Field(None, gt=0, lt=1, description="decay of the running average of weights that is kept")
+    average_last: float | None = Field(
+        None, gt=0, le=1, description="the last part of the training, whose weights are averaged equally [share]"
+    )
     clip: Annotated[float | None, WithJsonSchema({"type": "number", "minimum": 0})] = Field(
         5.0, gt=0, description="largest norm of the gradient; 0 leaves it alone"
     )
@@ -153,6 +192,7 @@ class TrainingSettings(BaseModel):
     halve_after: int | None = Field(
         None, ge=1, description="halve the learning rate after so many without improvement; never by default [epochs]"
     )
+    validate_every: int = Field(1, ge=1, description="between validations, and checkpoints at ends of epochs [epochs]")
     seed: int = Field(0, ge=0, lt=2**63, description="decides weights, order of data and dropout")
     checkpoint_every: int = Field(500, ge=1, description="between checkpoints within an epoch [steps]")
     log_every: int = Field(50, ge=1, description="between records [steps]")

@@ -1,6 +1,6 @@
 """One update of the weights, from one batch.
 
-    loss = −mean log p(x_{t+1} | K)
+    loss = −mean log p(x_{t+1} | K) + α mean h² + β mean (h_t − h_{t−1})²          α, β: 0 unless settings say otherwise
     g = ∇ loss, summed over the processes           g ← g · min(1, clip / ‖g‖)           w ← optimizer(w, g)
 
 Nothing is applied before loss and ‖g‖ have been seen to be finite. Both are looked at together, once the gradients of
@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 
 from llrnn.knowledge.process import Batch, ModelState
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.mixed import MixedDistribution
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.training.objectives import Distilled, ImportanceSampling
@@ -62,8 +64,10 @@ class Updater:
             self.objective.require_same_words(model)
         elif isinstance(self.objective, ImportanceSampling):
             self.objective.require_scores(model)
-        self.optimizer = make_optimizer(model, settings.optimizer, settings.learning_rate, settings.weight_decay)
-        self.average = WeightAverage(model, settings.average)
+        varies = settings.schedule.kind != "constant"
+        rate, decay = settings.learning_rate, settings.weight_decay
+        self.optimizer = make_optimizer(model, settings.optimizer, rate, decay, varies=varies)
+        self.average = WeightAverage(model, settings.average, at_last=settings.average_last is not None)
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
         """Update the weights on one batch; return its number of words, the model's state after it, and its loss.
@@ -116,8 +120,27 @@ class Updater:
         """
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)
-        (loss * weight).backward()  # type: ignore[no-untyped-call]
+        whole = loss + self._restraint(distribution, batch)
+        (whole * weight).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), after.detached()
+
+    def _restraint(self, p: Distribution, batch: Batch) -> Tensor | float:
+        """Return α mean h² + β mean (h_t − h_{t−1})² of the batch's N positions, for `activation` α and `slowness` β.
+
+        Both are sums over coordinates of h that are divided by N · H; a change is one between positions of a row that
+        both count. `p`: the distribution of the model at the positions.
+        """
+        alpha, beta = self.settings.activation, self.settings.slowness
+        if not alpha and not beta:
+            return 0.0
+        h, weights = (p.parts[0] if isinstance(p, MixedDistribution) else p).h, batch.precomputed.weights
+        counts = (batch.mask if weights is None else weights > 0).to(h.dtype).unsqueeze(-1)
+        if batch.positions is not None:
+            h = h.new_zeros(batch.mask.numel(), h.shape[1]).index_copy(0, batch.positions, h)
+        dense = h.view(*batch.mask.shape, -1) * counts
+        change = (dense[:, 1:] - dense[:, :-1]) * counts[:, 1:] * counts[:, :-1]
+        total = alpha * dense.square().sum() + beta * change.square().sum()
+        return total / (counts.sum() * h.shape[1])
 
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
         """Raise an error where loss or gradient norm is not finite, naming the cause.

@@ -30,7 +30,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
-from llrnn.inference.documents import DocumentContext, recent_log_probs
+from llrnn.inference.documents import DocumentContext, cache_log_probs
 from llrnn.knowledge import contextual, features
 from llrnn.knowledge.backgrounds import NGram, Unigram
 from llrnn.model.checkpoint import load
@@ -426,16 +426,21 @@ def _of_seeds(c: Comparison, value: float, seed: int, folder: Path) -> Scored:
 def _cache(c: Comparison, length: float, seed: int, folder: Path) -> Scored:
     """(1 − λ) p + λ · share of the word among the last ones, ends of sentences too; λ from the validation text."""
     lstm = _chosen(c, "LSTM", seed)
-    cached = scored(lambda part: recent_log_probs(c.texts.stream(part), int(length)), 0, 0.0)
-    return _mixed([lstm, cached])
+
+    def of(part: str) -> Floats:
+        targets = torch.from_numpy(c.texts.stream(part)[1:])
+        found = cache_log_probs(torch.zeros(len(targets), 0), targets, int(length))
+        return np.asarray(found.numpy())
+
+    return _mixed([lstm, scored(of, 0, 0.0)])
 
 
 def _dynamic(c: Comparison, step: float, seed: int, folder: Path) -> Scored:
-    """The LSTM takes a gradient step behind every few sentences of the text that it is evaluated on."""
+    """The LSTM takes a gradient step behind every few words of the text that it is evaluated on."""
     lstm, started = _chosen(c, "LSTM", seed), time.process_time()
     model = load(c.folder("LSTM", c.best("LSTM"), seed)).to(torch.device(c.settings.device))
     follow = DocumentContext(step=step)
-    valid, test = (np.concatenate(follow.log_probs(model, c.texts.encoded[part])) for part in ("valid", "test"))
+    valid, test = (follow.log_probs(model, c.texts.encoded[part]) for part in ("valid", "test"))
     return Scored(valid, test, lstm.parameters, lstm.seconds + time.process_time() - started)
 
 
