@@ -4,12 +4,14 @@
     docs/pictures/waterfall.svg     log p of one word as a sum
     docs/pictures/rival.svg         one word against another
     docs/pictures/classes.svg       how long the sum in Z is, against the number of words
+    docs/pictures/wikitext2.svg     WikiText-2, two models of one body: docs/results/wikitext2.json
 
 Everything is seeded. Training takes a minute.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 import tomllib
 from pathlib import Path
@@ -32,6 +34,7 @@ def main() -> None:
     write("rival", llrnn.explain(model, prefix="la maison est", word="grande", rival="grand").picture())
     write("classes", svg_file(classes()))
     write("learning", svg_file(learning()))
+    write("wikitext2", svg_file(wikitext2()))
 
 
 def quick_start() -> llrnn.LLRNN:
@@ -72,6 +75,17 @@ def learning() -> LineChart:
     found = demo.run(sentences=3000, epochs=6, seed=0)
     curves = {one.name: [(float(epoch), loss) for epoch, loss in enumerate(one.valid, 1)] for one in found.contenders}
     return LineChart(curves, "learning curves", "epoch", "log-perplexity on validation (nats)")
+
+
+def wikitext2() -> LineChart:
+    """Log-perplexity of the validation text, from the tenth epoch on."""
+    systems = json.loads((DOCS / "results" / "wikitext2.json").read_text(encoding="utf8"))["systems"]
+    names = {"llrnn": "LL-RNN", "softmax": "softmax, the same body", "mild": "LL-RNN, less dropout"}
+    curves = {
+        names[key]: [(float(one["epoch"]), one["valid"]) for one in system["epochs"] if one["valid"] and one["epoch"] >= 10]
+        for key, system in systems.items()
+    }
+    return LineChart(curves, "WikiText-2, while it is trained", "epoch", "log-perplexity on validation (nats)")
 
 
 def write(name: str, picture: str) -> None:
