@@ -5,14 +5,15 @@
     expert      an LL-RNN with `Lookup` experts: the network says when a telephone number is due, the table says which
 
 Each writes every system turn of the test from the dialogue so far; how often is a stated telephone number, address,
-postcode, price or area the one of the table (`kb_scores`)? Then every venue of the table gets other values, and the
-expert writes again, with the same weights; the reader reads the rows of the changed table.
+postcode, price or area the one of the table (`kb_scores`), and how many of those that people state when they are asked
+does it state rightly? Then every venue of the table gets other values, and the expert writes again, with the same
+weights; the reader reads the rows of the changed table. All this by beam search, greedily and sampled.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,14 @@ from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.meanings import bleu
 from llrnn.knowledge.contextual import Lookup
-from llrnn.model.decode import prepared, write
+from llrnn.model.decode import Greedy, Sampling, prepared, write
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
 from llrnn.text.corpus import Corpus
 from llrnn.text.tables import KnowledgeBase
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.kb_data import write_parts
-from llrnn_lab.studies.kb_scores import COLUMNS, rates, stated
+from llrnn_lab.studies.kb_scores import COLUMNS, Statement, rates, required, stated
 from llrnn_lab.studies.tables import markdown, write_results
 
 SYSTEMS = ("softmax", "reader", "expert")
@@ -75,26 +76,50 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
 
 def _answers(model: LLRNN, text: Corpus, table: KnowledgeBase, other: KnowledgeBase, path: Path) -> dict[str, Any]:
     """What a model says in every system turn, and how much of it is right by a table; values of both are known."""
-    conditions = [sentence.condition for sentence in text]
-    outputs = [found.words for found in write(model, conditions, beam=BEAM)]
-    write_atomically(path, "".join(f"{' '.join(words)}\n" for words in outputs).encode())
-    statements = [one for words, c in zip(outputs, conditions, strict=True) for one in stated(words, c, table, other)]
-    return {
-        "right": {column: {"said": one.said, "right": one.right} for column, one in rates(statements).items()},
-        "bleu": bleu([[sentence.words] for sentence in text], outputs),
-        "log_perplexity": evaluate(prepared(model, conditions), text).sound(text.name).log_perplexity,
-    }
+    conditions, ways = [sentence.condition for sentence in text], dict[str, Any]()
+    for way, strategy in {"beam": None, "greedy": Greedy(), "sampled": Sampling()}.items():
+        drawn = {"beam": BEAM} if strategy is None else {"strategy": strategy}
+        found = write(model, conditions, **drawn, generator=torch.Generator(model.device).manual_seed(0))
+        outputs = [one.words for one in found]
+        write_atomically(path.with_suffix(f".{way}.txt"), "".join(f"{' '.join(one)}\n" for one in outputs).encode())
+        said = [stated(words, c, table, other) for words, c in zip(outputs, conditions, strict=True)]
+        ways[way] = {
+            "right": _counts([one for own in said for one in own]),
+            "answered": _counts(_answered(text, said, table, other)),
+            "bleu": bleu([[sentence.words] for sentence in text], outputs),
+        }
+    score = evaluate(prepared(model, conditions), text).sound(text.name).log_perplexity
+    return ways.pop("beam") | ways | {"log_perplexity": score}
+
+
+def _answered(text: Corpus, said: Sequence[Sequence[Statement]], *tables: KnowledgeBase) -> Iterator[Statement]:
+    """For each value that people state when they are asked, whether a system states the right one in its turn.
+
+    `tables`: the one that people speak of, or whose addresses a system may name, and the other.
+    """
+    for sentence, own in zip(text, said, strict=True):
+        right = {one.column for one in own if one.right}
+        for column in sorted(required(sentence.words, sentence.condition, *tables)):
+            yield Statement(column, "", column in right)
+
+
+def _counts(statements: Iterable[Statement]) -> dict[str, dict[str, int]]:
+    return {column: {"said": one.said, "right": one.right} for column, one in rates(statements).items()}
 
 
 def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """A row for each system and table: the share of statements that are right, by column, over all seeds."""
+    """A row for each system and table: the share of statements that are right, by column, over all seeds.
+
+    And how much of what people state when they are asked is stated rightly.
+    """
     rows = []
     for name, results in found.items():
         for part, what in (("test", "the table"), ("changed", "the changed table")):
             scores = [result["tests"][part] for result in results]
             cells = [_share([score["right"].get(column) for score in scores]) for column in ("all", *COLUMNS)]
-            rows.append([name, what, *cells, f"{statistics.fmean(score['bleu'] for score in scores):.1f}"])
-    return markdown(["system", "consults, and is judged by", "all", *COLUMNS, "BLEU"], rows)
+            answered = _share([score["answered"]["all"] for score in scores])
+            rows.append([name, what, *cells, answered, f"{statistics.fmean(score['bleu'] for score in scores):.1f}"])
+    return markdown(["system", "consults, and is judged by", "all", *COLUMNS, "answered", "BLEU"], rows)
 
 
 def _share(counts: Sequence[Mapping[str, int] | None]) -> str:
