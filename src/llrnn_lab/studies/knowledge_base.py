@@ -7,11 +7,16 @@
 Each writes every system turn of the test from the dialogue so far; how often is a stated telephone number, address,
 postcode, price or area the one of the table (`kb_scores`), and how many of those that people state when they are asked
 does it state rightly? Then every venue of the table gets other values, and the expert writes again, with the same
-weights; the reader reads the rows of the changed table. All this by beam search, greedily and sampled.
+weights; the reader reads the rows of the changed table. All this by beam search, greedily and sampled; the expert hardly
+ends a sentence while something that was asked for is untold.
+
+    expert-without-phone    one that has learnt from turns in which nobody asks for a telephone number or states one;
+                            likewise address and postcode. How many questions for it does it answer rightly?
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,16 +30,18 @@ from llrnn.inference.meanings import bleu
 from llrnn.knowledge.contextual import Lookup
 from llrnn.model.decode import Greedy, Sampling, prepared, write
 from llrnn.model.network import LLRNN
-from llrnn.model.steering import swap
+from llrnn.model.steering import Change, steer, swap
 from llrnn.text.corpus import Corpus
 from llrnn.text.tables import KnowledgeBase
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
-from llrnn_lab.studies.kb_data import write_parts
+from llrnn_lab.studies.kb_data import PARTS, unnamed, with_unnamed, write_parts
 from llrnn_lab.studies.kb_scores import COLUMNS, Statement, rates, required, stated
 from llrnn_lab.studies.tables import markdown, write_results
 
 SYSTEMS = ("softmax", "reader", "expert")
+HELD_OUT = ("phone", "address", "postcode")  # columns
 BEAM = 5
+WAITS = Change("venue:untold", scale=0.0, offset=-12.0)  # the weight of an end while something is untold
 
 
 def run(
@@ -55,20 +62,65 @@ def run(
         for seed in range(seeds)
         for system in systems
     ]
+    for column in HELD_OUT if "expert" in systems else ():
+        own = out / f"data-without-{column}"
+        _hold_out(column, out / "data", own)
+        planned.append(Job(f"expert-without-{column}", configs / "expert.toml", study="knowledge-base", data=own))
     found = run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     write_results(out, "knowledge-base", found, table(found))
     return found
 
 
+def _hold_out(column: str, data: Path, folder: Path) -> None:
+    """Write the files of an expert that knows nothing of a column: turns without it, and the questions for it.
+
+    Questions are those of all parts that ask for it of a known venue and that people answer.
+    """
+    table = KnowledgeBase.from_file(data / "venues.json")
+    parts = {part: [json.loads(line) for line in (data / f"{part}.jsonl").open()] for part in PARTS}
+
+    def has(line: Mapping[str, Any]) -> bool:
+        words, condition = line["target"].split(), line["condition"]
+        own = {*condition["asked"], *words, *(one.column for one in stated(words, condition, table))}
+        return column in own
+
+    kept = {part: [line for line in lines if not has(line)] for part, lines in parts.items()}
+    asked = [
+        {**line, "condition": {**unnamed(line, [column])["condition"], "user": line["condition"]["user"]}}
+        for lines in parts.values()
+        for line in lines
+        if column in required(line["target"].split(), line["condition"], table)
+    ]
+    files = {"train-unnamed": with_unnamed(kept["train"]), "valid": kept["valid"], "questions": asked}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "venues.json", (data / "venues.json").read_bytes())
+    for name, lines in files.items():
+        write_atomically(folder / f"{name}.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
-    """Train one model (or go on), let it answer from the table, and from the changed one if it has a table."""
+    """Train one model (or go on), let it answer from the table, and from the changed one if it has a table.
+
+    One that does not know a column answers questions for it only.
+    """
     found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
     model = found.model
+    if WAITS.feature in model.feature_names:
+        model = steer(model, [WAITS])
+    if (data / "questions.jsonl").exists():
+        text, column = Corpus.from_file(data / "questions.jsonl", lowercase=True), job.name.rpartition("-")[2]
+        venues = KnowledgeBase.from_file(data / "venues.json")
+        outputs = [one.words for one in write(model, text.conditions, beam=BEAM)]
+        write_atomically(folder / "questions.txt", "".join(f"{' '.join(one)}\n" for one in outputs).encode())
+        said = [stated(words, c, venues) for words, c in zip(outputs, text.conditions, strict=True)]
+        own = [[one for one in turn if one.column == column] for turn in said]
+        right, wrong = (sum(any(one.right is is_right for one in turn) for turn in own) for is_right in (True, False))
+        return found.write(folder, {"questions": len(own), "right": right, "wrong": wrong})
     read = "-read" if found.config.corpus.train[0].endswith("-read.jsonl") else ""  # rows are in the conditions
-    files = {"valid": f"valid{read}", "test": f"test{read}", "changed": "changed-read" if read else "test"}
+    files = {"test": f"test{read}", "changed": "changed-read" if read else "test"}
     texts = {part: Corpus.from_file(data / f"{file}.jsonl", lowercase=True) for part, file in files.items()}
     old, new = (KnowledgeBase.from_file(data / f"{name}.json") for name in ("venues", "changed"))
-    tests = {part: _answers(model, texts[part], old, new, folder / f"{part}.txt") for part in ("valid", "test")}
+    tests = {"test": _answers(model, texts["test"], old, new, folder / "test.txt")}
     lookups = {one.name: new for one in model.contextual if isinstance(one, Lookup)}
     tests["changed"] = _answers(swap(model, tables=lookups), texts["changed"], new, old, folder / "changed.txt")
     return found.write(folder, {"tests": tests})
@@ -89,7 +141,7 @@ def _answers(model: LLRNN, text: Corpus, table: KnowledgeBase, other: KnowledgeB
             "bleu": bleu([[sentence.words] for sentence in text], outputs),
         }
     score = evaluate(prepared(model, conditions), text).sound(text.name).log_perplexity
-    return ways.pop("beam") | ways | {"log_perplexity": score}
+    return {**ways.pop("beam"), **ways, "log_perplexity": score}
 
 
 def _answered(text: Corpus, said: Sequence[Sequence[Statement]], *tables: KnowledgeBase) -> Iterator[Statement]:
@@ -114,12 +166,16 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """
     rows = []
     for name, results in found.items():
+        if name not in SYSTEMS:
+            continue
         for part, what in (("test", "the table"), ("changed", "the changed table")):
             scores = [result["tests"][part] for result in results]
             cells = [_share([score["right"].get(column) for score in scores]) for column in ("all", *COLUMNS)]
             answered = _share([score["answered"]["all"] for score in scores])
             rows.append([name, what, *cells, answered, f"{statistics.fmean(score['bleu'] for score in scores):.1f}"])
-    return markdown(["system", "consults, and is judged by", "all", *COLUMNS, "answered", "BLEU"], rows)
+    held_out = [[name, one["questions"], one["right"]] for name, (one, *_) in found.items() if "questions" in one]
+    told = f"\n\n{markdown(['system', 'questions', 'answered rightly'], held_out)}" if held_out else ""
+    return markdown(["system", "consults, and is judged by", "all", *COLUMNS, "answered", "BLEU"], rows) + told
 
 
 def _share(counts: Sequence[Mapping[str, int] | None]) -> str:
