@@ -7,8 +7,8 @@
 Each writes every system turn of the test from the dialogue so far; how often is a stated telephone number, address,
 postcode, price or area the one of the table (`kb_scores`), and how many of those that people state when they are asked
 does it state rightly? Then every venue of the table gets other values, and the expert writes again, with the same
-weights; the reader reads the rows of the changed table. All this by beam search, greedily and sampled; the expert hardly
-ends a sentence while something that was asked for is untold.
+weights; the reader reads the rows of the changed table. All this by beam search, greedily and sampled; the expert
+hardly ends a sentence while something that was asked for is untold.
 
     expert-without-phone    one that has learnt from turns in which nobody asks for a telephone number or states one;
                             likewise address and postcode. How many questions for it does it answer rightly?
@@ -64,17 +64,17 @@ def run(
     ]
     for column in HELD_OUT if "expert" in systems else ():
         own = out / f"data-without-{column}"
-        _hold_out(column, out / "data", own)
-        planned.append(Job(f"expert-without-{column}", configs / "expert.toml", study="knowledge-base", data=own))
+        if _hold_out(column, out / "data", own):
+            planned.append(Job(f"expert-without-{column}", configs / "expert.toml", study="knowledge-base", data=own))
     found = run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     write_results(out, "knowledge-base", found, table(found))
     return found
 
 
-def _hold_out(column: str, data: Path, folder: Path) -> None:
+def _hold_out(column: str, data: Path, folder: Path) -> int:
     """Write the files of an expert that knows nothing of a column: turns without it, and the questions for it.
 
-    Questions are those of all parts that ask for it of a known venue and that people answer.
+    Questions are those of all parts that ask for it of a known venue and that people answer; how many is returned.
     """
     table = KnowledgeBase.from_file(data / "venues.json")
     parts = {part: [json.loads(line) for line in (data / f"{part}.jsonl").open()] for part in PARTS}
@@ -96,6 +96,7 @@ def _hold_out(column: str, data: Path, folder: Path) -> None:
     write_atomically(folder / "venues.json", (data / "venues.json").read_bytes())
     for name, lines in files.items():
         write_atomically(folder / f"{name}.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    return len(asked)
 
 
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
