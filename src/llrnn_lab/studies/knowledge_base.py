@@ -41,7 +41,9 @@ from llrnn_lab.studies.tables import markdown, write_results
 SYSTEMS = ("softmax", "reader", "expert")
 HELD_OUT = ("phone", "address", "postcode")  # columns
 BEAM = 5
-WAITS = Change("venue:untold", scale=0.0, offset=-12.0)  # the weight of an end while something is untold
+# a sentence hardly ends while something is untold, and what is asked for is said rather than anything else: of six
+# settings the one that answered most on validation, 180 of 180 (seed 0; with the weights as they were learnt 155)
+INSISTS = (Change("venue:untold", scale=0.0, offset=-12.0), Change("venue:asked", offset=6.0))
 
 
 def run(
@@ -106,8 +108,8 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
     """
     found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
     model = found.model
-    if WAITS.feature in model.feature_names:
-        model = steer(model, [WAITS])
+    if all(one.feature in model.feature_names for one in INSISTS):
+        model = steer(model, INSISTS)
     if (data / "questions.jsonl").exists():
         text, column = Corpus.from_file(data / "questions.jsonl", lowercase=True), job.name.rpartition("-")[2]
         venues = KnowledgeBase.from_file(data / "venues.json")
