@@ -81,9 +81,9 @@ def test_knowledge_base(capsys: Capture, venues: None) -> None:
     command = ["experiment", "knowledge-base", "--data", "shared", "--out", "out", "--configs", "small"]
     out = done(capsys, *command, "--parallel", "2")
     found = json.loads(Path("out/knowledge-base.json").read_text())
-    held_out = {f"expert-without-{column}" for column in ("phone", "address")}  # nobody asks for a postcode
-    assert set(found) == {"softmax", "reader", "expert", *held_out}
-    for name in ("softmax", "reader", "expert"):
+    held_out = {f"asked-without-{column}" for column in ("phone", "address")}  # nobody asks for a postcode
+    assert set(found) == {"softmax", "reader", "expert", "asked", *held_out}
+    for name in ("softmax", "reader", "expert", "asked"):
         (result,) = found[name]
         assert set(result["tests"]) == {"test", "changed"}
         for scores in result["tests"].values():
@@ -93,11 +93,11 @@ def test_knowledge_base(capsys: Capture, venues: None) -> None:
     for name in held_out:
         (result,) = found[name]
         assert result["right"] + result["wrong"] <= 2 * result["questions"]
-        column = name.removeprefix("expert-without-")
+        column = name.removeprefix("asked-without-")
         for part in ("train-unnamed", "valid"):
             assert column not in Path(f"out/data-without-{column}/{part}.jsonl").read_text()
     rows = [line for line in out.splitlines() if line.startswith("| ")]
-    assert len(rows) == 8 + 4  # a head, a rule, two tables for each of three systems; and a row for each held out
+    assert len(rows) == 10 + 4  # a head, a rule, two tables for each of four systems; and a row for each held out
     lines = [json.loads(line) for line in Path("out/data/changed-read.jsonl").read_text().splitlines()]
     new = {row["phone"] for row in json.loads(Path("out/data/changed.json").read_text())}
     assert all(any(phone in row for phone in new) for line in lines for row in line["condition"]["table"])
