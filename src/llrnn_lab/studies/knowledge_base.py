@@ -116,9 +116,10 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
         outputs = [one.words for one in write(model, text.conditions, beam=BEAM)]
         write_atomically(folder / "questions.txt", "".join(f"{' '.join(one)}\n" for one in outputs).encode())
         said = [stated(words, c, venues) for words, c in zip(outputs, text.conditions, strict=True)]
-        own = [[one for one in turn if one.column == column] for turn in said]
-        right, wrong = (sum(any(one.right is is_right for one in turn) for turn in own) for is_right in (True, False))
-        return found.write(folder, {"questions": len(own), "right": right, "wrong": wrong})
+        own = [[one.right for one in turn if one.column == column] for turn in said]
+        right = _counts([Statement(column, "", any(turn)) for turn in own])
+        wrong = sum(not all(turn) for turn in own)
+        return found.write(folder, {"tests": {"questions": {"right": right, "wrong": wrong}}})
     read = "-read" if found.config.corpus.train[0].endswith("-read.jsonl") else ""  # rows are in the conditions
     files = {"test": f"test{read}", "changed": "changed-read" if read else "test"}
     texts = {part: Corpus.from_file(data / f"{file}.jsonl", lowercase=True) for part, file in files.items()}
@@ -176,8 +177,9 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
             cells = [_share([score["right"].get(column) for score in scores]) for column in ("all", *COLUMNS)]
             answered = _share([score["answered"]["all"] for score in scores])
             rows.append([name, what, *cells, answered, f"{statistics.fmean(score['bleu'] for score in scores):.1f}"])
-    held_out = [[name, one["questions"], one["right"]] for name, (one, *_) in found.items() if "questions" in one]
-    told = f"\n\n{markdown(['system', 'questions', 'answered rightly'], held_out)}" if held_out else ""
+    held_out = {name: one["tests"]["questions"] for name, (one, *_) in found.items() if name not in SYSTEMS}
+    answers = [[name, _share([one["right"]["all"]])] for name, one in held_out.items()]
+    told = f"\n\n{markdown(['system', 'questions for the column'], answers)}" if answers else ""
     return markdown(["system", "consults, and is judged by", "all", *COLUMNS, "answered", "BLEU"], rows) + told
 
 
