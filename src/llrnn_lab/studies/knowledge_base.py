@@ -80,7 +80,7 @@ def _hold_out(column: str, data: Path, folder: Path) -> int:
     Questions are those of all parts that ask for it of a known venue and that people answer; how many is returned.
     """
     table = KnowledgeBase.from_file(data / "venues.json")
-    parts = {part: [json.loads(line) for line in (data / f"{part}.jsonl").open()] for part in PARTS}
+    parts = {part: [json.loads(line) for line in (data / f"{part}.jsonl").read_bytes().splitlines()] for part in PARTS}
 
     def has(line: Mapping[str, Any]) -> bool:
         words, condition = line["target"].split(), line["condition"]
