@@ -11,6 +11,7 @@ facts without words of their own and without it, from the acts of valid alone.
 
 `--lm`: a frozen language model that has `SHOTS` training pairs and the act in its prompt, for the first acts
 of the test; the pairs are those whose facts are nearest to the act's, the nearest last; greedy, up to the line's end.
+Beside it people, templates and the drafted model of seed 0 on the same acts.
 
 Rivals: *templates* made from the training pairs, *delexicalised*, a softmax over text with placeholders
 (`configs/nlg/delexicalised.toml`) that are filled in afterwards, and *people*, the references. What is trained already
@@ -203,7 +204,11 @@ def main() -> None:
         lm, train = llrnn.open_lm(given.lm), opened(data / "train.jsonl")
         texts = {name: text[: given.acts] for name, text in texts.items()}
         add(f"prompted-{given.lm}", {name: prompted(lm, train, text.conditions) for name, text in texts.items()})
-        add(f"people-{given.acts}", {name: [one.words for one in text] for name, text in texts.items()})
+        add(f"people-of-{given.acts}", {name: [one.words for one in text] for name, text in texts.items()})
+        templates, ours = Templates(train), trained(given.out / "init-100-0", data, 100, 0, None)
+        for name, text in texts.items():
+            add(f"templates-of-{given.acts}", {name: [templates.write(act) for act in text.conditions]})
+            add(f"init-of-{given.acts}", {name: [one.words for one in write(ours, text.conditions)]})
         return
     add("people", {name: [one.words for one in text] for name, text in texts.items()})
     delexicalised = Path(__file__).parents[1] / "configs" / "nlg" / "delexicalised.toml"

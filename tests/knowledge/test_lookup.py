@@ -166,6 +166,60 @@ def test_values_are_those_of_the_definition(asked: list[tuple[Any, list[str]]]) 
         npt.assert_array_equal([own.get(x, rest) for x in range(len(V))], values)
 
 
+# --- columns that are asked for ---------------------------------------------------------------------------------------
+
+ASKING = {"asked": ("wanted",), "unnamed": ("nameless",)}
+
+
+def is_due(column: str, condition: Any, rows: Rows, prefix: Prefix) -> bool:
+    """The column is asked for, all rows say the same, and the sentence does not."""
+    values = {row[column] for row in rows if column in row}
+    named = [*condition.get("wanted", []), *condition.get("nameless", [])]
+    return column in named and len(values) == 1 and f" {min(values)} " not in f" {' '.join(prefix)} "
+
+
+def dumb_asked(condition: Any, prefix: Prefix, word: str) -> list[float]:
+    rows = dumb_query(KB, condition, prefix)
+    values = {column: [row[column] for row in rows if column in row] for column in COLUMNS}
+    right = {column: any(is_right(word, value, prefix) for value in own) for column, own in values.items()}
+    own = [float(right[column] and column not in condition.get("nameless", [])) for column in COLUMNS]
+    due = [column for column in COLUMNS if is_due(column, condition, rows, prefix)]
+    on = {column: {w for w in V for value in own if goes_on(w, value, prefix)} for column, own in values.items()}
+    asked = any(word in (on[column] or {values[column][0].split()[0]}) for column in due)
+    strange = word in lookup().words_of_table and not any(right.values())
+    begun = dumb_begun(COLUMNS, word, rows, prefix)
+    return [*own, begun, float(not strange), float(asked), float(bool(due) and word == EOS)]
+
+
+COLUMN_NAMES = st.lists(st.sampled_from(COLUMNS), max_size=2)
+
+
+@settings(QUICK)
+@given(CONDITIONS, COLUMN_NAMES, COLUMN_NAMES, TALK)
+@example({"turns": ["city"]}, ["phone", "food"], [], [])  # no number
+@example({"turns": ["pizza hut"]}, ["phone"], ["food"], ["01223"])
+@example({"turns": ["pizza hut"]}, [], ["phone"], ["01223", "323737"])
+@example({"turns": ["la la land"]}, ["phone"], [], ["99", "99"])
+def test_columns_that_are_asked_for(condition: Any, asked: list[str], unnamed: list[str], prefix: list[str]) -> None:
+    whole = {**(condition or {}), "wanted": asked, "nameless": unnamed}
+    bound = lookup(**ASKING).bind(V)
+    state = bound.initial(whole)
+    for word in prefix:
+        state = bound.advance(state, V.id(word))
+    assert bound.names[-4:] == ("db:begun", "db:any", "db:asked", "db:untold")
+    npt.assert_array_equal(
+        written_out(bound, [state])[0], np.array([dumb_asked(whole, tuple(prefix), word) for word in V])
+    )
+
+
+def test_columns_that_are_asked_for_are_saved_and_stay_with_another_table() -> None:
+    own = lookup(**ASKING)
+    for other in (Lookup.restored(own.saved().fields), own.with_table(KB)):
+        assert other.names == own.names
+        state = other.bind(V).initial({"turns": ["city"], "nameless": ["food"]})
+        npt.assert_array_equal(written_out(other.bind(V), [state]), written_out(own.bind(V), [state]))
+
+
 @QUICK
 @given(CONDITIONS, TALK)
 def test_matching_finds_the_rows_of_the_definition(condition: Any, prefix: list[str]) -> None:

@@ -81,13 +81,24 @@ def test_knowledge_base(capsys: Capture, venues: None) -> None:
     command = ["experiment", "knowledge-base", "--data", "shared", "--out", "out", "--configs", "small"]
     out = done(capsys, *command, "--parallel", "2")
     found = json.loads(Path("out/knowledge-base.json").read_text())
-    assert set(found) == {"softmax", "reader", "expert"}
-    for (result,) in found.values():
-        assert set(result["tests"]) == {"valid", "test", "changed"}
+    held_out = {f"asked-without-{column}" for column in ("phone", "address")}  # nobody asks for a postcode
+    assert set(found) == {"softmax", "reader", "expert", "asked", *held_out}
+    for name in ("softmax", "reader", "expert", "asked"):
+        (result,) = found[name]
+        assert set(result["tests"]) == {"test", "changed"}
         for scores in result["tests"].values():
-            assert 0 <= scores["right"]["all"]["right"] <= scores["right"]["all"]["said"]
+            for counts in (scores["right"], scores["greedy"]["right"], scores["sampled"]["answered"]):
+                assert 0 <= counts["all"]["right"] <= counts["all"]["said"]
+            assert scores["answered"]["all"]["said"] == found["softmax"][0]["tests"]["test"]["answered"]["all"]["said"]
+    for name in held_out:
+        (result,) = found[name]
+        questions = result["tests"]["questions"]
+        assert 0 <= questions["right"]["all"]["right"] <= questions["right"]["all"]["said"] > 0
+        column = name.removeprefix("asked-without-")
+        for part in ("train-unnamed", "valid"):
+            assert column not in Path(f"out/data-without-{column}/{part}.jsonl").read_text()
     rows = [line for line in out.splitlines() if line.startswith("| ")]
-    assert len(rows) == 8  # a head, a rule, and two tables for each of three systems
+    assert len(rows) == 10 + 4  # a head, a rule, two tables for each of four systems; and a row for each held out
     lines = [json.loads(line) for line in Path("out/data/changed-read.jsonl").read_text().splitlines()]
     new = {row["phone"] for row in json.loads(Path("out/data/changed.json").read_text())}
     assert all(any(phone in row for phone in new) for line in lines for row in line["condition"]["table"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,17 @@ from hypothesis import strategies as st
 from llrnn.ground.errors import CorpusError, TableError
 from llrnn.text.corpus import Corpus
 from llrnn.text.tables import KnowledgeBase
-from llrnn_lab.studies.kb_data import COLUMNS, DIALOGUES, VENUES, changed, read_dialogues, tokens, write_parts
-from llrnn_lab.studies.kb_scores import Rate, Statement, rates, stated
+from llrnn_lab.studies.kb_data import (
+    COLUMNS,
+    DIALOGUES,
+    VENUES,
+    changed,
+    read_dialogues,
+    tokens,
+    with_unnamed,
+    write_parts,
+)
+from llrnn_lab.studies.kb_scores import Rate, Statement, rates, required, stated
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "camrest676"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the restaurant dialogues are not at {DATA}")
@@ -128,6 +138,7 @@ def test_the_files_of_a_study(source: Path, tmp_path: Path) -> None:
     assert [path.name for path in parts.files] == [
         *(f"{p}.jsonl" for p in parts.dialogues),
         *(f"{p}-read.jsonl" for p in (*parts.dialogues, "changed")),
+        "train-unnamed.jsonl",
         "venues.json",
         "changed.json",
     ]
@@ -372,6 +383,38 @@ def test_rates() -> None:
 # --- the dialogues themselves
 
 
+def line_of(user: str, *asked: str) -> dict[str, Any]:
+    return {"condition": {"user": user, "said": ["nandos ."], "asked": [*asked]}, "target": "yes"}
+
+
+def test_copies_without_the_name_of_a_column() -> None:
+    lines = [line_of("hello"), line_of("the phone number and address , please", "phone", "address")]
+    found = [line["condition"] for line in with_unnamed(lines)]
+    assert sorted(map(str, found)) == sorted(
+        str(condition)
+        for condition in (
+            *(line["condition"] for line in lines),
+            {"user": "the and address , please", "said": ["nandos ."], "asked": ["address"], "unnamed": ["phone"]},
+            {"user": "the phone number and , please", "said": ["nandos ."], "asked": ["phone"], "unnamed": ["address"]},
+        )
+    )
+    assert with_unnamed(lines[:1] * 3) == lines[:1] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "said", "expected"),
+    [
+        ("it is 01223 327908 .", ["phone"], ["nandos ?"], {"phone"}),
+        ("it is 01223 999999 .", ["phone"], ["nandos ?"], {"phone"}),  # people err
+        ("it is 01223 327908 .", ["phone"], [], set()),  # of which venue?
+        ("it is 01223 327908 .", ["address"], ["nandos ?"], set()),
+        ("it is nice .", ["phone"], ["nandos ?"], set()),
+    ],
+)
+def test_what_an_answer_has_to_state(text: str, asked: list[str], said: list[str], expected: set[str]) -> None:
+    assert required(text.split(), {"user": "", "said": said, "asked": asked}, OLD, NEW) == expected
+
+
 @pytest.mark.slow
 @needs_data
 def test_the_restaurant_dialogues(tmp_path: Path) -> None:
@@ -380,6 +423,7 @@ def test_the_restaurant_dialogues(tmp_path: Path) -> None:
     assert parts.dialogues == {"train": 406, "valid": 135, "test": 135}
     sizes = {path.stem: size for path, size in parts.files.items()}
     read = {"train-read": 1660, "valid-read": 539, "test-read": 545, "changed-read": 545}
+    assert sizes.pop("train-unnamed") == 2396
     assert sizes == {"train": 1660, "valid": 539, "test": 545, **read, "venues": 110, "changed": 110}
     assert (parts.respelled, parts.empty, len(parts.problems)) == (74, 0, 8)
     old, new = (KnowledgeBase.from_file(tmp_path / f"{name}.json") for name in ("venues", "changed"))
@@ -396,6 +440,9 @@ def test_the_restaurant_dialogues(tmp_path: Path) -> None:
         other = rates(one for turn in turns for one in stated(turn.words, turn.condition, new, old))
         assert [rate.said for rate in other.values()] == [rate.said for rate in human]
         assert other["all"].right <= 2
+        due = Counter(one for turn in turns for one in required(turn.words, turn.condition, old, new))
+        assert due == Counter(one for turn in turns for one in required(turn.words, turn.condition, new, old))
+        assert due.total() == {"train": 543, "valid": 180, "test": 182}[part]
 
 
 @needs_data

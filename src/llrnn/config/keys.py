@@ -750,15 +750,21 @@ class LookupConfig(Strict):
     subject: str | None = Field(None, description="the column that names a row when it is spoken of")
     on: list[str] = Field([], description="fields of the condition that a row must match")
     history: list[str] = Field([], description="fields of the condition in which a row may have been named")
+    asked: list[str] = Field([], description="fields that name columns which are asked for: features of all columns")
+    unnamed: list[str] = Field([], description="fields that do so, for columns without a feature of their own")
 
     def check(self) -> None:
         if self.subject is None:
             refuse_unused(self, ["history"], "is where rows are named", "no subject = column that names them")
+        if not self.asked:
+            refuse_unused(self, ["unnamed"], "is for columns that are asked for", "no asked = fields that name them")
 
     def make(self, context: Context) -> llrnn.contextual.Lookup:
         query = llrnn.contextual.Matching(subject=self.subject, on=self.on, history=self.history)
         table = KnowledgeBase.from_file(self.table, lowercase=context.lowercase)
-        return llrnn.contextual.Lookup(table, query, *self.columns, name=self.name)
+        return llrnn.contextual.Lookup(
+            table, query, *self.columns, name=self.name, asked=self.asked, unnamed=self.unnamed
+        )
 
 
 class TermsConfig(Strict):

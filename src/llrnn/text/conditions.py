@@ -403,17 +403,16 @@ def worded_values(pairs: Iterable[tuple[object, Sequence[str]]]) -> frozenset[Fa
     return frozenset(fact for fact, n in having.items() if n > 2 and said[fact] < n / 2)
 
 
-def required_values(act: object, uncounted: Collection[str] = ()) -> list[Value]:
+def required_values(act: object) -> list[Value]:
     """Return every value of a condition that its sentence has to say, such as ("food", ("thai",)).
 
     `act`: the condition that the sentence is generated from, a dialogue act or a record. `x or y` is two values, and
-    so is `x and y` in the slot `name`. Left out are slots in `uncounted`, and the values yes, no, true, false, none,
-    dontcare and ?, which need not be said.
+    so is `x and y` in the slot `name`. Left out are the values yes, no, true, false, none, dontcare and ?, which need
+    not be said.
     """
     return [
         Value(slot, tuple(part.split()))
         for slot, words in values_of(act)
-        if slot not in uncounted
         for part in (" ".join(words).split(" and ") if slot == "name" else [" ".join(words)])
     ]
 

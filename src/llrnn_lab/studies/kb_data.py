@@ -2,6 +2,7 @@
 
     train.jsonl, valid.jsonl, test.jsonl     a line for each system turn; no dialogue is in two of them
     train-read.jsonl, …, changed-read.jsonl  the same with rows of the table (of the changed one) in the field `table`
+    train-unnamed.jsonl                      the training lines, and copies without the names of columns asked for
     venues.txt                               the words of the database
     venues.json                              the database, its values as words
     changed.json                             the same names and foods, with other values in all other columns
@@ -32,6 +33,14 @@ COLUMNS = ("name", "area", "food", "pricerange", "phone", "address", "postcode")
 WANTED = ("food", "area", "pricerange")  # what a user may restrict
 DIALOGUES, VENUES = "CamRest676.json.gz", "CamRest_db.json"
 ROWS = 5  # that a network reads, at most
+NAMES = {  # words by which users name a column
+    "phone": ("phone", "number", "telephone"),
+    "address": ("address", "located", "where"),
+    "postcode": ("post", "postcode", "code", "zip"),
+    "area": ("area", "part", "town", "where"),
+    "pricerange": ("price", "pricerange", "range", "cost"),
+    "food": ("food", "type", "serve", "kind"),
+}
 PARTS = {"train": 3, "valid": 1, "test": 1}  # shares of the dialogues
 
 _PIECES = re.compile(
@@ -162,6 +171,7 @@ def write_parts(folder: StrPath, source: StrPath, seed: int = 0) -> Parts:
     for part, table in (*((part, venues) for part in PARTS), ("changed", other)):
         own = content[f"{'test' if part == 'changed' else part}.jsonl"]
         content[f"{part}-read.jsonl"] = [with_rows(line, table) for line in own]
+    content["train-unnamed.jsonl"] = with_unnamed(content["train.jsonl"], seed)
     content["venues.json"], content["changed.json"] = venues.rows, other.rows
     Path(folder).mkdir(parents=True, exist_ok=True)
     listed = "".join(f"{' '.join(row.values())}\n" for row in venues.rows)
@@ -196,6 +206,25 @@ def with_rows(line: Mapping[str, Any], table: KnowledgeBase) -> dict[str, object
     rows = query.before(table, line["condition"])[:ROWS]
     read = [" ".join(f"{column} {value}" for column, value in row.items()) for row in rows]
     return {**line, "condition": {**line["condition"], "table": read}}
+
+
+def with_unnamed(lines: Sequence[Mapping[str, Any]], seed: int = 0) -> list[Mapping[str, Any]]:
+    """Lines, shuffled, and for each that asks for columns copies in which one of them, or all others, have no name."""
+    dice, found = random.Random(seed), list(lines)
+    for line in lines:
+        asked = list(line["condition"]["asked"])
+        dice.shuffle(asked)
+        found += [unnamed(line, own) for own in (asked[:1], asked[1:]) if own]
+    dice.shuffle(found)
+    return found
+
+
+def unnamed(line: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
+    """A line in which these columns are asked for without their names: in the field `unnamed`, not by the user."""
+    condition, names = line["condition"], {word for column in columns for word in NAMES.get(column, ())}
+    user = " ".join(word for word in condition["user"].split() if word not in names)
+    asked = [column for column in condition["asked"] if column not in columns]
+    return {**line, "condition": {**condition, "user": user, "asked": asked, "unnamed": list(columns)}}
 
 
 def _split(dialogues: Sequence[list[Turn]], seed: int) -> dict[str, list[list[Turn]]]:

@@ -107,6 +107,14 @@ def stated(words: Sequence[str], condition: object, table: KnowledgeBase, *other
     return [found for place in range(len(words)) for found in turn.at(place)]
 
 
+def required(words: Sequence[str], condition: object, *tables: KnowledgeBase) -> set[str]:
+    """The columns that somebody asks for of a known venue and that people state a value of, whether right or wrong."""
+    if _known(tables[0], tables[1:]).spoken_of_before(condition) is None:
+        return set()
+    asked = {text for name, text in fields_of(condition) if name == "asked"}
+    return {one.column for one in stated(words, condition, *tables)} & asked
+
+
 @lru_cache(16)
 def _known(table: KnowledgeBase, others: tuple[KnowledgeBase, ...]) -> _Known:
     return _Known(table, others)

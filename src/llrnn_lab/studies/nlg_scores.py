@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from llrnn.ground.errors import CorpusError
 from llrnn.inference.meanings import bleu, references_of
-from llrnn.text.conditions import NOT_SAID, fields_of, required_values, values_of
+from llrnn.text.conditions import NOT_SAID, Value, fields_of, required_values, values_of
 from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, find_values, placeholder
 
 # references may say a value that their act does not have, before it counts as an ordinary word; set when the references
@@ -144,7 +144,7 @@ class Inventory:
         slots: dict[Words, set[str]] = {}
         for corpus in corpora:
             for sentence in corpus:
-                for slot, words in required_values(sentence.condition, left_out):
+                for slot, words in _counted(sentence.condition, left_out):
                     slots.setdefault(words, set()).add(slot)
         every = cls({words: frozenset(names) for words, names in slots.items()}, uncounted=left_out)
         said = Counter(
@@ -158,7 +158,7 @@ class Inventory:
         Each is listed as often as it is said. Ordinary words, and values of slots that the act names without a value,
         are not among them. `words`: the sentence.
         """
-        own = {value for _, value in required_values(act, self.uncounted)}
+        own = {value for _, value in _counted(act, self.uncounted)}
         free = {slot for slot, text in fields_of(act) if text is None or text.strip().lower() in NOT_SAID}
         others = {
             value
@@ -175,6 +175,10 @@ class Inventory:
                     yield found
 
 
+def _counted(act: object, uncounted: Collection[str]) -> list[Value]:
+    return [one for one in required_values(act) if one.slot not in uncounted]
+
+
 def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> SlotErrors:
     """Return how many slot values one sentence had to say, and how many are missing, repeated or wrong.
 
@@ -182,7 +186,7 @@ def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> Slot
     could be wrong, and slots that do not count. A value is missing where its words do not follow one another in the
     sentence, redundant for each time that it is said more often than required, and wrong by `Inventory.wrong`.
     """
-    wanted = Counter(value for _, value in required_values(act, inventory.uncounted))
+    wanted = Counter(value for _, value in _counted(act, inventory.uncounted))
     found = Counter(find_values(words, wanted).values())
     missing = sum(times for value, times in wanted.items() if not find_values(words, [value]))
     redundant = sum((found - wanted)[value] for value in found if value not in inventory.ordinary)

@@ -27,7 +27,6 @@ import copy
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
@@ -35,7 +34,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llrnn.ground.arrays import LARGEST_FLOAT32, ByteCache
+from llrnn.ground.arrays import LARGEST_FLOAT32
 from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.features import Features
@@ -390,25 +389,16 @@ def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> Con
 
 
 _SAID = -1  # in the place of how many words match: a value that was said is followed no more
+_OTHER = -1  # in the place of words that are of no value
 
 Words = tuple[int, ...]
-Steps = tuple[Mapping[int, int], ...]
-_BYTES_A_WORD = 400  # of a value: a small dictionary for each
-# values come again, and conditions come from strangers
-_KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200 + _BYTES_A_WORD * len(value))
 
 
 class ConditionValue(NamedTuple):
-    """A value of a slot of the condition (input of a text): its words as ids, the slot's name, and a matcher.
-
-    `words`: a tuple of ids; `steps`: a tuple of dicts, for k from 0 to the number of words − 1; with k words of the
-    value matched, and w the id of the next word of the sentence, `steps[k][w]` is how many are matched then, −1 when
-    the value is complete; 0 for a word that is not among the keys. `slot`: the slot's name.
-    """
+    """A value of a slot of the condition (input of a text): `words`, a tuple of ids, and the slot's name, `slot`."""
 
     words: Words
     slot: str
-    steps: Steps
 
     def match(self, sentence: Words) -> int:
         """Return the greatest number of first words of the value, but not all, that `sentence` ends with; 0 if none.
@@ -424,35 +414,23 @@ class CopyProgress(NamedTuple):
 
     `values`: a tuple of `ConditionValue`; `words`: a frozenset of the ids of all their words; `matched[i]`: how many
     words of value i the sentence ends with, or −1 once all of value i was said; `sentence`: a tuple of the ids of the
-    sentence's words so far, kept only where a value occurs within another one, else None.
+    sentence's words so far, −1 for one or several that are of no value.
     """
 
     values: tuple[ConditionValue, ...]
     words: frozenset[int]
     matched: tuple[int, ...]
-    sentence: Words | None = None  # the words so far, where a value is a part of another one
+    sentence: Words = ()
 
     def behind(self, symbol: int) -> CopyProgress:
         """Return the state after the word with id `symbol`, not EOS; itself where the word changes nothing."""
-        if self.sentence is None and symbol not in self.words and max(self.matched, default=0) <= 0:
+        word = symbol if symbol in self.words else _OTHER
+        if word == _OTHER and self.sentence[-1:] in ((), (_OTHER,)):
             return self  # most words have nothing to do with it
-        pairs = zip(self.values, self.matched, strict=True)
-        matched = tuple([k if k == _SAID else value.steps[k].get(symbol, 0) for value, k in pairs])
-        if self.sentence is None:
-            return self._replace(matched=matched)
-        sentence = (*self.sentence, symbol)
-        ends = any(sentence[-len(value.words) :] == value.words for value in self.values)
-        return self._replace(matched=self._without_parts(matched, sentence) if ends else matched, sentence=sentence)
-
-    def _without_parts(self, matched: tuple[int, ...], sentence: Words) -> tuple[int, ...]:
-        """Return `matched` in which a value that occurred only within a longer value does not count as said.
-
-        matched     for each value, how many of its words the sentence ends with, −1: it was said
-        sentence    word ids
-        """
-        said = said_values([value.words for value in self.values], sentence)
-        pairs = zip(self.values, matched, strict=True)
-        return tuple([k if k != _SAID or value.words in said else value.match(sentence) for value, k in pairs])
+        sentence = (*self.sentence, word)
+        said = said_values([value.words for value in self.values], sentence)  # not within a longer value that was said
+        matched = tuple([_SAID if value.words in said else value.match(sentence) for value in self.values])
+        return self._replace(matched=matched, sentence=sentence)
 
 
 def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
@@ -464,27 +442,6 @@ def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProg
     if (found := known.get(id(state))) is None:
         found = known[id(state)] = work(state)
     return found
-
-
-def _steps(value: Words) -> Steps:
-    """Return the Knuth-Morris-Pratt automaton of a value, given as word ids, for its use in `ConditionValue.steps`.
-
-    Entry k of the result is for k words matched so far: {id of the next word: number of words matched after it}.
-    Completing the value leads to −1; a word that is not in the mapping leads to 0.
-    """
-    steps, fallback = [{value[0]: 1}], 0
-    for k, word in enumerate(value[1:], 1):
-        steps.append({**steps[fallback], word: k + 1})
-        fallback = steps[fallback].get(word, 0)
-    steps[-1][value[-1]] = _SAID
-    return tuple(steps)
-
-
-def _nested(values: Sequence[Words]) -> bool:
-    """Return whether one of these values, tuples of word ids, occurs as consecutive words of a longer one."""
-    known, lengths = set(values), {len(value) for value in values}
-    shorter = ((value, n) for value in values for n in lengths if n < len(value))
-    return any(value[i : i + n] in known for value, n in shorter for i in range(len(value) - n + 1))
 
 
 class ConditionFeature(ContextualFeature[CopyProgress]):
@@ -515,14 +472,14 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
     def initial(self, condition: object = None) -> CopyProgress:
         known = self.vocabulary
-        found = [
-            (tuple([known.id(word) for word in words]), slot)
-            for slot, words in values_of(condition)
-            if EOS not in words and all(word in known for word in words)
-        ]  # nobody can say a value with EOS in it
-        values = tuple([ConditionValue(v, slot, _KNOWN.get(v, partial(_steps, v))) for v, slot in found])
-        sentence = () if _nested([words for words, _ in found]) else None
-        return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values), sentence)
+        values = tuple(
+            [
+                ConditionValue(tuple([known.id(word) for word in words]), slot)
+                for slot, words in values_of(condition)
+                if EOS not in words and all(word in known for word in words)
+            ]
+        )  # nobody can say a value with EOS in it
+        return CopyProgress(values, frozenset(chain(*(value.words for value in values))), (0,) * len(values))
 
     def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
         """Return (word ids, index of its slot in `slots`, number of matched words) for each value of these slots.
@@ -547,7 +504,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
     def advance(self, state: CopyProgress, symbol: int) -> CopyProgress:
         if symbol == self.vocabulary.eos:
-            return state._replace(matched=(0,) * len(state.matched), sentence=None if state.sentence is None else ())
+            return state._replace(matched=(0,) * len(state.matched), sentence=())
         return state.behind(symbol)
 
     def saved(self) -> Saved:

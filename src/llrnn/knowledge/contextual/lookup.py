@@ -9,6 +9,15 @@ begins with it, or if the last words of the prefix are the beginning of a right 
 longest beginning counts, and a value that has been said in full has no next word. Another table gives other answers
 from the same weights.
 
+Where fields of the condition name columns that are asked for, the features are others, shared by all columns as far as
+may be, so that a column that training never asked for is answered too. With c asked for if it has one value that
+is right and was not said yet:
+
+    φ_c(K, x) = 1        if x is a right word of column c, else 0; 0 on all words if c is asked for under no name
+    φ_any(K, x) = 0      if x is a word of some column, and right of none, else 1
+    φ_asked(K, x) = 1    if x goes on with the value of a column that is asked for, or begins it, else 0
+    φ_untold(K, x) = 1   on the end of the sentence, if some column is asked for, else 0
+
 Why φ_begun: a network that cannot tell one address from another cannot know whether an address is complete, and φ_c
 says nothing of the words that could stand behind it. This tells it: as long as one is begun, some word goes on.
 
@@ -22,7 +31,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -39,7 +48,7 @@ from llrnn.layer.priors import ContextValues
 from llrnn.text.conditions import fields_of
 from llrnn.text.corpus import Corpus
 from llrnn.text.tables import KnowledgeBase, Row, plain
-from llrnn.text.vocabulary import Revision, Vocabulary
+from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 # (table, condition, the words of the sentence so far) -> the rows that are right now, each a mapping from columns
 Query = Callable[[KnowledgeBase, Any, tuple[str, ...]], Iterable[Mapping[str, Any]]]
@@ -49,6 +58,7 @@ Tokenize = Callable[[str], Sequence[str]]
 Values = tuple[tuple[str, ...], ...]  # of each column
 
 BEGUN = "begun"  # the name of the feature behind those of the columns
+SHARED = ("any", "asked", "untold")  # and of those behind it, where columns are asked for
 _ANYTHING = frozenset({"", "none", "dontcare", "dont_care"})  # values that do not restrict
 _MATCH_BYTES = 32 * 2**20  # of texts, and of restrictions, whose rows are cached: conditions come from strangers
 _KNOWN_BYTES = 64 * 2**20  # of sets of rows whose values are cached in words
@@ -213,7 +223,8 @@ class BoundColumns(NamedTuple):
 
     `ids`: (D,) rising; `rest`: (k,) the values on all other words; `usual`: (D, k) the values while no row of the table
     supports a word: 0 on the words of the feature's column, else as `rest`; `places`: for each feature a dict {word of
-    its column: flat index into (D, k)}. Made by `BoundColumns.to(vocabulary, columns)`.
+    its column: flat index into (D, k)}. Made by `BoundColumns.to(vocabulary, columns, shared)`; with `shared`, the end
+    of the sentence is among the words, and the features of `SHARED` among those.
     """
 
     ids: Tensor  # (D,) all words of all domains, rising
@@ -222,14 +233,15 @@ class BoundColumns(NamedTuple):
     places: tuple[dict[str, int], ...]  # for each feature, where a word of its domain stands in `usual`, laid out flat
 
     @classmethod
-    def to(cls, vocabulary: Vocabulary, columns: Sequence[TableColumn]) -> BoundColumns:
+    def to(cls, vocabulary: Vocabulary, columns: Sequence[TableColumn], shared: bool = False) -> BoundColumns:
         listed = [{word: vocabulary.id(word) for word in column.domain if word in vocabulary} for column in columns]
-        listed.append({word: index for own in listed for word, index in own.items()})  # `begun` is of all columns
-        ids = sorted(listed[-1].values())
+        every = {word: index for own in listed for word, index in own.items()}
+        listed += [every, every, every, {EOS: vocabulary.eos}] if shared else [every]  # `begun` is of all columns
+        ids = sorted({index for own in listed for index in own.values()})
         at, k = {index: n for n, index in enumerate(ids)}, len(listed)
         places = tuple({word: at[index] * k + c for word, index in own.items()} for c, own in enumerate(listed))
-        rest = torch.ones(k)
-        rest[-1] = 0.0
+        rest = torch.zeros(k)
+        rest[len(columns) + 1 if shared else slice(len(columns))] = 1.0
         usual = rest.repeat(len(ids), 1)
         usual.view(-1)[[place for own in places for place in own.values()]] = 0.0
         return cls(torch.tensor(ids, dtype=torch.long), rest, usual, places)
@@ -285,6 +297,8 @@ class LookupState(NamedTuple):
     prefix: tuple[str, ...]
     right: tuple[int, ...]
     rows: Rows  # that are right; of a `Matching`, until another name is said
+    asked: frozenset[str] = frozenset()  # columns that are asked for
+    unnamed: frozenset[str] = frozenset()  # those without a feature of their own
 
 
 class _Cut(NamedTuple):
@@ -323,6 +337,9 @@ class Lookup(ContextualFeature[LookupState]):
     name        the first part of the features' names, before the colon
     domain      {column: words} to treat as words of the column too, such as those of a former table
     words       a function that splits a value into words
+    asked       fields of the condition that name columns which are asked for: the features are then those of `SHARED`
+    unnamed     fields that name columns which are asked for, but have no features of their own: for training, in some
+                of whose texts they take the place of `asked`, and for columns that training never asked for
 
     The condition is the input that the text is generated from. A closed vocabulary must list all words of the columns.
     In one with unknown or open words, a word that is not listed is no word of any column. States belong to the table
@@ -339,9 +356,12 @@ class Lookup(ContextualFeature[LookupState]):
         name: str = "lookup",
         domain: Mapping[str, Collection[str]] | None = None,
         words: Tokenize = str.split,
+        asked: Sequence[str] = (),
+        unnamed: Sequence[str] = (),
     ) -> None:
         given = dict(domain or {})
         _check(kb, query, columns, name, given)
+        self._asked, self._unnamed = tuple(asked), tuple(unnamed)
         self.table, self._query, self._name, self._words, self._given = kb, query, name, words, given
         self._columns = tuple(TableColumn.of(kb, column, words, given.get(column, ())) for column in columns)
         self._bound: BoundColumns | None = None
@@ -349,7 +369,8 @@ class Lookup(ContextualFeature[LookupState]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}:{own}" for own in (*(column.name for column in self._columns), BEGUN))
+        own = (*(column.name for column in self._columns), BEGUN, *(SHARED if self._asked else ()))
+        return tuple(f"{self.name}:{one}" for one in own)
 
     @property
     def words_of_table(self) -> tuple[str, ...]:
@@ -374,7 +395,8 @@ class Lookup(ContextualFeature[LookupState]):
             lookup.with_table(KnowledgeBase.from_file("venues.csv"))
         """
         domain = {column.name: sorted(column.domain) for column in self._columns}
-        return Lookup(kb, self._query, *domain, name=self.name, domain=domain, words=self._words)
+        own: dict[str, Any] = {"words": self._words, "asked": self._asked, "unnamed": self._unnamed}
+        return Lookup(kb, self._query, *domain, name=self.name, domain=domain, **own)
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         lost = [word for word in self.words_of_table if word not in vocabulary]
@@ -385,7 +407,7 @@ class Lookup(ContextualFeature[LookupState]):
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound, bound._cuts = BoundColumns.to(vocabulary, self._columns), _no_cuts()
+        bound._bound, bound._cuts = BoundColumns.to(vocabulary, self._columns, bool(self._asked)), _no_cuts()
         return bound
 
     def initial(self, condition: object = None) -> LookupState:
@@ -394,7 +416,10 @@ class Lookup(ContextualFeature[LookupState]):
     def advance(self, state: LookupState, symbol: int) -> LookupState:
         if symbol == self.vocabulary.eos:
             return self.initial(state.condition) if state.prefix else state
-        return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
+        return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state)
+
+    def _named_in(self, condition: object, fields: Sequence[str]) -> frozenset[str]:
+        return frozenset(text for name, text in fields_of(condition) if text is not None and name in fields)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
         """Return the `ContextValues` of N states: values of k features, listed for all D words of the columns at each.
@@ -415,10 +440,10 @@ class Lookup(ContextualFeature[LookupState]):
             raise self._unbound()
         return self._bound
 
-    def _state(self, condition: object, prefix: tuple[str, ...], before: Rows | None = None) -> LookupState:
+    def _state(self, condition: object, prefix: tuple[str, ...], before: LookupState | None = None) -> LookupState:
         """Return the state after a prefix of words, with the rows that the query returns for it.
 
-        `before`: the rows of the state one word earlier, None at the start. A `Matching` is asked again only where the
+        `before`: the state one word earlier, None at the start. A `Matching` is asked again only where the
         prefix ends a name; any other function at every word. Raises a FeatureError if the query raises, or returns
         anything else than an iterable of mappings (it may be empty). `condition`: the input of the text.
         """
@@ -428,7 +453,7 @@ class Lookup(ContextualFeature[LookupState]):
         elif before is None:
             rows = self._rows(partial(query.before, kb, condition), condition)
         else:
-            rows = query.index(kb).named_at(prefix, len(prefix)) or before
+            rows = query.index(kb).named_at(prefix, len(prefix)) or before.rows
         # cached by identity, since many answers are the same rows: who is kept keeps its number
         _, values, first = self._cuts.get(id(rows), lambda: self._cut(rows, condition))
         # most words are no part of any value, so that nothing goes on
@@ -436,11 +461,38 @@ class Lookup(ContextualFeature[LookupState]):
             set() if column.words.isdisjoint(prefix[-1:]) else going_on(own, prefix)
             for column, own in zip(self._columns, values, strict=True)
         ]
+        if self._asked:
+            unnamed = self._named_in(condition, self._unnamed) if before is None else before.unnamed
+            asked = self._named_in(condition, self._asked) | unnamed if before is None else before.asked
+            right = self._shared(prefix, values, following, asked, unnamed)
+            return LookupState(condition, prefix, tuple(sorted({*right})), rows, asked, unnamed)
         if not any(following):
             return LookupState(condition, prefix, first, rows)
         listed = zip((*following, set().union(*following)), self._compiled.places, strict=True)
         where = (places[word] for words, places in listed for word in words & places.keys())
         return LookupState(condition, prefix, tuple(sorted({*first, *where})), rows)
+
+    def _shared(
+        self,
+        prefix: tuple[str, ...],
+        values: Sequence[list[tuple[str, ...]]],
+        following: Sequence[set[str]],
+        asked: Collection[str],
+        unnamed: Collection[str],
+    ) -> Iterator[int]:
+        """Yield the flat indices of the features that are 1 after a prefix, where columns are asked for.
+
+        `values`, `following`: for each column its right values in words, and the words that go on with one.
+        """
+        text, (*columns, begun, any_column, due, untold) = f" {' '.join(prefix)} ", self._compiled.places
+        for column, own, on, places in zip(self._columns, values, following, columns, strict=True):
+            first = {words[0] for words in own}
+            of_asked = column.name in asked and len(own) == 1 and f" {' '.join(own[0])} " not in text
+            yield from (any_column[word] for word in first | on if word in any_column)
+            yield from (begun[word] for word in on if word in begun)
+            yield from (places[word] for word in first | on if word in places and column.name not in unnamed)
+            yield from (due[word] for word in on or first if word in due and of_asked)
+            yield from untold.values() if of_asked else ()
 
     def _cut(self, rows: Rows, condition: object) -> _Cut:
         values = tuple(self._values(column, rows, condition) for column in self._columns)
@@ -501,13 +553,15 @@ class Lookup(ContextualFeature[LookupState]):
         table = {"name": kb.name, "columns": list(kb.columns), "rows": list(kb.rows)}
         domain = {column: sorted(words) for column, words in self._given.items()}
         fields = {"name": self.name, "table": table, "columns": columns, "domain": domain}
+        fields |= {"asked": list(self._asked), "unnamed": list(self._unnamed)}
         return Saved("lookup", {**fields, "query": self._query.settings()})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Lookup:
         """Make the feature, with its table, from the `fields` of what its method `saved` returned."""
         kb, query = KnowledgeBase(**fields["table"]), Matching(**fields["query"])
-        return cls(kb, query, *fields["columns"], name=fields["name"], domain=fields["domain"])
+        own = {key: fields.get(key, ()) for key in ("asked", "unnamed")}
+        return cls(kb, query, *fields["columns"], name=fields["name"], domain=fields["domain"], **own)
 
     def __repr__(self) -> str:
         query = getattr(self._query, "__name__", None) or repr(self._query)
