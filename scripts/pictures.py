@@ -82,7 +82,9 @@ def wikitext2() -> LineChart:
     systems = json.loads((DOCS / "results" / "wikitext2.json").read_text(encoding="utf8"))["systems"]
     names = {"llrnn": "LL-RNN", "softmax": "softmax, the same body", "mild": "LL-RNN, less dropout"}
     curves = {
-        names[key]: [(float(one["epoch"]), one["valid"]) for one in system["epochs"] if one["valid"] and one["epoch"] >= 10]
+        names[key]: [
+            (float(one["epoch"]), one["valid"]) for one in system["epochs"] if one["valid"] and one["epoch"] >= 10
+        ]
         for key, system in systems.items()
     }
     return LineChart(curves, "WikiText-2, while it is trained", "epoch", "log-perplexity on validation (nats)")
