@@ -168,7 +168,7 @@ def test_values_are_those_of_the_definition(asked: list[tuple[Any, list[str]]]) 
 
 # --- columns that are asked for ---------------------------------------------------------------------------------------
 
-ASKING = {"asked": ("wanted",), "unnamed": ("nameless",)}
+ASKING: dict[str, Any] = {"asked": ("wanted",), "unnamed": ("nameless",)}
 
 
 def is_due(column: str, condition: Any, rows: Rows, prefix: Prefix) -> bool:
