@@ -57,6 +57,7 @@ from llrnn.languages.ngrams.trie import Trie
 from llrnn.text.automata import DFA, KINDS, Alphabet, first_of, paired
 from llrnn.text.vocabulary import EOS, MOST_MEMBERS, OUTSIDE, Cell, Domain
 
+_PREFIXES = 200_000  # prefixes of which the state is kept
 _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not told apart from others of its kind
 
 
@@ -673,6 +674,31 @@ class Spelling(Domain):
 
         A cell is a set of strings that share one symbol, q(x) the weight of a string in the domain.
         """
+        return {}
+
+    def log_total_of(self, letters: str) -> float:
+        """Return the log-probability of the characters `letters` at the beginning of a string, whatever comes then.
+
+        That is a bound: strings that the domain does not have, such as those of other domains, are included.
+        """
+        return self._begun(letters)[1]
+
+    def _begun(self, letters: str) -> tuple[int, float]:
+        """Return the state of the character model after `letters`, and their log-probability; kept for each prefix."""
+        if letters not in self._prefixes:
+            if len(self._prefixes) >= _PREFIXES:
+                self._prefixes.clear()
+            self._prefixes[letters] = self._further(*self._begun(letters[:-1]), letters[-1]) if letters else (0, 0.0)
+        return self._prefixes[letters]
+
+    def _further(self, state: int, log: float, character: str) -> tuple[int, float]:
+        column = self._columns(character)
+        if column is None:
+            return 0, -np.inf
+        return int(self._model.moves[state, column[0]]), log + float(self._model.log_gain[state, column[0]])
+
+    @cached_property
+    def _prefixes(self) -> dict[str, tuple[int, float]]:
         return {}
 
     def _summed(self, letters: str) -> Floats:

@@ -1,0 +1,353 @@
+"""A model as a reader of letters: what words may begin with, and what follows when one ends.
+
+    log p(the next word begins with u | K) ≤ log_mass(row, u)          a row is a state of the model after some words
+    listed words    Σ_{x begins with u} b(x) exp(a·φ(x)) / Z           neighbours in the sorted list; sums of classes
+    domains         max_c [p(c | K) / Q'(c)] · Σ_{x begins with u} q(x)     of any string: a bound, for all cells at once
+
+With the bound an open word is never taken for less than what it may become, and it falls with every letter, so that a
+search need not see the end of a word to drop it. When the word ends, log p(u | K) takes its place, exactly.
+
+Where the prior is not one table with exceptions, sums over listed words are made of the whole distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.process import ModelState
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.priors import SparsePrior
+from llrnn.model.network import LLRNN
+from llrnn.text.tokenisers import Casing
+
+_FEW = 3000  # listed words that are summed one by one
+_KEPT_SUMS, _KEPT_WORDS, _KEPT_ROWS = 20_000, 200_000, 4_000
+_NEW_CASE = math.log(1e-5)  # of capitals that nobody has seen
+_LAST = "\U0010ffff"
+_ENDS, _CLOSING = frozenset(".!?…"), frozenset("\"'”’»)]›")
+_UNLISTED_SHARE = 1e-6  # of a domain's strings: at least so much is taken to be unlisted, beside rounding
+
+
+@dataclass(eq=False, slots=True)
+class Said:
+    """What a model says of the word behind some others, and its state there.
+
+    `classes` (G,): p(x) / b(x) of the words of each class; `exceptions`: {place in the sorted list: p less what its
+    class says}, and at `at`, sorted places, the sums `more` of these; `summed`: of all listed words in order, where the
+    prior is no table; `cells` (C,): log p(c) − log Q'(c); `bounds`: the largest of them of each domain.
+    """
+
+    state: ModelState
+    log_eos: float
+    classes: Floats
+    exceptions: dict[int, float]
+    at: Ints
+    more: Floats
+    summed: Floats | None
+    cells: Floats
+    bounds: list[float]
+
+
+@dataclass(eq=False, slots=True)
+class Row:
+    """A place behind some words: behind the `word` with the id `symbol` after the row `before`.
+
+    The model reads that word once somebody asks (`WordModel.ready`), all that are asked for at once. `begins`: whether
+    a word with letters here begins the sentence; `masses`: what was asked of it; `after`: the rows behind it.
+    """
+
+    before: Row | None
+    symbol: int
+    begins: bool
+    said: Said | None = None
+    masses: dict[str, float] = field(default_factory=dict)
+    after: dict[tuple[int, bool], Row] = field(default_factory=dict)
+
+
+class WordModel:
+    """A model over listed words and domains, asked for prefixes of words. `model`: with any prior and controller.
+
+        words = WordModel(model); words.log_mass(words.start, "ka")
+    """
+
+    def __init__(self, model: LLRNN) -> None:
+        vocabulary = model.vocabulary
+        if vocabulary.units is not None or model.tokeniser.has_blanks:
+            raise ConfigError("reading needs a model over words, found one over parts of words; train one over words")
+        self.model, self.vocabulary, self.tokeniser = model, vocabulary, model.tokeniser
+        casing = getattr(model.tokeniser, "casing", None)
+        self.casing: Casing | None = casing if model.reads_lowercase else None
+        self._order = vocabulary.beginning_with("")
+        self._words = [vocabulary.symbol(symbol) for symbol in self._order.tolist()]
+        self._place = {symbol: place for place, symbol in enumerate(self._order.tolist())}
+        self._cells = np.arange(vocabulary.n_words, len(vocabulary))
+        self._sums: dict[str, tuple[int, int, Floats | None, list[float]]] = {}
+        self._located: dict[str, tuple[int, float]] = {}
+        self._cuts: dict[str, tuple[str, ...]] = {}
+        self._cases: dict[tuple[str, bool], float] = {}
+        self._table: Floats | None = None
+        self._class_of: Ints = np.zeros(0, dtype=np.int64)
+
+    # --- rows
+
+    @cached_property
+    def start(self) -> Row:
+        """The row at the beginning of a sentence."""
+        made = Row(None, self.vocabulary.eos, True)
+        with torch.no_grad():
+            made.said = self._said(*self.model.step(self.model.start(), [self.vocabulary.eos]))[0]
+        return made
+
+    def behind(self, row: Row, word: str) -> Row:
+        """Return the row behind a word, in the model's lowercase; always the same one."""
+        cased = _is_cased(word)
+        key = self._locate(word)[0], cased
+        found = row.after.get(key)
+        if found is None:
+            found = row.after[key] = Row(row, key[0], row.begins and not cased)
+        return found
+
+    def ready(self, rows: Iterable[Row]) -> None:
+        """Let the model read the words of these rows, all in one step; those before them must have been read."""
+        new = [row for row in {id(row): row for row in rows}.values() if row.said is None]
+        if new:
+            with torch.no_grad():
+                states = ModelState.joined([_said(row.before).state for row in new], self.model.device)
+                for row, own in zip(new, self._said(*self.model.step(states, [row.symbol for row in new])), strict=True):
+                    row.said, row.before = own, None
+
+    def _asked(self, row: Row) -> Said:
+        if row.said is None:
+            self.ready([row])
+        return _said(row)
+
+    def forget(self, kept: Sequence[Row]) -> None:
+        """Forget what was asked, and all rows that only led to others than these."""
+        for row in (self.start, *kept):
+            row.masses, row.after = {}, {}
+
+    def _said(self, p: Distribution, state: ModelState) -> list[Said]:
+        p.require_mass()
+        n = p.n
+        position, symbol = np.repeat(np.arange(n), len(self._cells) + 1), np.tile([*self._cells, self.vocabulary.eos], n)
+        asked = p.log_prob(torch.from_numpy(symbol), torch.from_numpy(position)).double().numpy().reshape(n, -1)
+        left = self.vocabulary.log_left if len(self._cells) else np.zeros(0)
+        cells = np.where(left > -np.inf, asked[:, :-1] - np.where(left > -np.inf, left, 0.0), -np.inf)
+        sizes = np.cumsum([len(domain.cells) for domain in self.vocabulary.domains])[:-1]
+        is_table = isinstance(p.prior, SparsePrior) and len(p.prior.tables) == 1
+        classes, exceptions, summed = self._sparse(p) if is_table else self._dense(p)
+        made = []
+        for i, own in enumerate(state.rows()):
+            places = np.array(sorted(exceptions[i]), dtype=np.int64)
+            more = np.cumsum([0.0, *(exceptions[i][place] for place in places.tolist())])
+            bounds = [float(part.max(initial=-np.inf)) for part in np.split(cells[i], sizes)] if len(left) else []
+            log_eos = float(asked[i, -1])
+            made.append(Said(own, log_eos, classes[i], exceptions[i], places, more, summed[i], cells[i], bounds))
+        return made
+
+    def _sparse(self, p: Distribution) -> tuple[list[Floats], list[dict[int, float]], list[Floats | None]]:
+        """Return for each position p(x) / b(x) of every class, and what exceptions have more than that."""
+        prior, n = p.prior, p.n
+        assert isinstance(prior, SparsePrior)
+        if self._table is None:
+            table = prior.tables[0].log_b.numpy()
+            self._table, self._class_of = np.exp(table[self._order]), p.classes.class_of.numpy()[self._order]
+        shift = (prior.shift[:, 0] - p.centred[1] - p.log_total).double().numpy()
+        classes = np.exp(p.scores.double().numpy() + shift[:, None])
+        known, found = p.known, [dict[int, float]() for _ in range(n)]
+        if len(known.position):
+            log_p = p.log_prob(known.word, known.position).double().numpy()
+            pairs = zip(known.position.tolist(), known.word.tolist(), np.exp(log_p).tolist(), strict=True)
+            for i, symbol, mass in pairs:
+                place = self._place.get(symbol)
+                if place is not None:
+                    found[i][place] = mass - float(classes[i, self._class_of[place]] * self._table[place])
+        return [*classes], found, [None] * n
+
+    def _dense(self, p: Distribution) -> tuple[list[Floats], list[dict[int, float]], list[Floats | None]]:
+        mass = p.log_probs().double().exp().numpy()[:, self._order]
+        sums = np.concatenate([np.zeros((len(mass), 1)), np.cumsum(mass, 1)], 1)
+        return [np.zeros(0)] * len(mass), [{} for _ in mass], [*sums]
+
+    # --- words
+
+    def _locate(self, word: str) -> tuple[int, float]:
+        found = self._located.get(word)
+        if found is None:
+            if len(self._located) > _KEPT_WORDS:
+                self._located.clear()
+            ids, inside = self.vocabulary.find([word])
+            found = self._located[word] = int(ids[0]), float(inside[0])
+        return found
+
+    def log_p(self, row: Row, word: str) -> float:
+        """Return log p of a word, in the model's lowercase, after a row."""
+        symbol, inside = self._locate(word)
+        place, said = self._place.get(symbol), self._asked(row)
+        if place is None:
+            first = self.vocabulary.n_words
+            if symbol < first:  # no word of the model
+                return -math.inf
+            return float(said.cells[symbol - first]) + inside + float(self.vocabulary.log_left[symbol - first])
+        if said.summed is not None:
+            mass = float(said.summed[place + 1] - said.summed[place])
+        else:
+            assert self._table is not None
+            mass = float(said.classes[self._class_of[place]] * self._table[place]) + said.exceptions.get(place, 0.0)
+        return math.log(mass) if mass > 0 else -math.inf
+
+    def log_mass(self, row: Row, letters: str) -> float:
+        """Return log p(the next word begins with `letters`), or a bound above it, after a row; lowercase letters."""
+        found = row.masses.get(letters)
+        if found is None:
+            found = row.masses[letters] = self._mass(row, letters) if letters else 0.0
+        return found
+
+    def _mass(self, row: Row, letters: str) -> float:
+        said, (low, high, by_class, log_q) = self._asked(row), self._begin(letters)
+        if said.summed is not None:
+            mass = float(said.summed[high] - said.summed[low])
+        elif by_class is not None:
+            mass = float(said.classes @ by_class)
+        elif low < high:
+            assert self._table is not None
+            mass = float(said.classes[self._class_of[low:high]] @ self._table[low:high])
+        else:
+            mass = 0.0
+        if len(said.at) and low < high:
+            first, last = np.searchsorted(said.at, (low, high))
+            mass += float(said.more[last] - said.more[first])
+        for bound, log in zip(said.bounds, log_q, strict=True):
+            mass += math.exp(min(bound + log, 0.0))
+        return math.log(min(mass, 1.0)) if mass > 0 else -math.inf
+
+    def _begin(self, letters: str) -> tuple[int, int, Floats | None, list[float]]:
+        """Return which listed words begin so, their prior class by class if they are many, and log Σ q of each domain."""
+        found = self._sums.get(letters)
+        if found is None:
+            if len(self._sums) > _KEPT_SUMS:
+                self._sums.clear()
+            before = self._begin(letters[:-1]) if letters else (0, len(self._words), None, [0.0] * len(self.vocabulary.domains))
+            low = bisect_left(self._words, letters, before[0], before[1])
+            high = bisect_left(self._words, letters + _LAST, low, before[1])
+            by_class = None
+            if high - low > _FEW and self._table is not None:
+                size = len(_said(self.start).classes)
+                by_class = np.bincount(self._class_of[low:high], self._table[low:high], size)
+            log_q = [
+                -math.inf if one == -math.inf else self._unlisted(number, letters, low, high)
+                for number, one in enumerate(before[3])
+            ]
+            found = self._sums[letters] = (low, high, by_class, log_q)
+        return found
+
+    def _unlisted(self, number: int, letters: str, low: int, high: int) -> float:
+        """Return log Σ q(x) over the strings of a domain that begin with `letters` and are not listed."""
+        whole = self.vocabulary.domains[number].log_total_of(letters)
+        if low == high or whole == -math.inf:
+            return whole
+        listed = float(self._listed[number][high] - self._listed[number][low])
+        return whole + math.log(max(1.0 - listed * math.exp(-whole), _UNLISTED_SHARE))
+
+    @cached_property
+    def _listed(self) -> list[Floats]:
+        """For each domain the summed q of the listed words, in order."""
+        found, first, (cells, log_q) = [], 0, self.vocabulary.in_domains(self._words)
+        for domain in self.vocabulary.domains:
+            own = (cells >= first) & (cells < first + len(domain.cells))
+            found.append(np.concatenate([[0.0], np.cumsum(np.where(own, np.exp(log_q), 0.0))]))
+            first += len(domain.cells)
+        return found
+
+    # --- text
+
+    def cut(self, chunk: str) -> Sequence[str]:
+        """Return the words of a chunk, what stands between blanks, as they are written."""
+        if chunk.isalpha():
+            return (chunk,)
+        found = self._cuts.get(chunk)
+        if found is None:
+            if len(self._cuts) > _KEPT_WORDS:
+                self._cuts.clear()
+            found = self._cuts[chunk] = tuple(self.tokeniser.tokenise(chunk))
+        return found
+
+    def lower(self, word: str) -> str:
+        return self.tokeniser.lower(word) if self.model.reads_lowercase else word
+
+    def log_case(self, row: Row, form: str) -> float:
+        """Return log p of the capitals of a form, given the word; of some that nobody has seen a small number."""
+        if self.casing is None:
+            return 0.0
+        key = form, row.begins and _is_cased(form)
+        if key not in self._cases:
+            if len(self._cases) > _KEPT_WORDS:
+                self._cases.clear()
+            p = self.casing.p(form, first=key[1])
+            self._cases[key] = math.log(p) if p > 0 else _NEW_CASE
+        return self._cases[key]
+
+    def open_mass(self, row: Row, letters: str) -> float:
+        """Return a bound above log p of all texts that go on with these letters of a chunk."""
+        *complete, last = self.cut(letters)
+        total = 0.0
+        for word in complete:
+            small = self.lower(word)
+            total += self.log_p(row, small) + self.log_case(row, word)
+            row = self.behind(row, small)
+            if row.said is None:
+                return total
+        return total + self.log_mass(row, self.lower(last))
+
+    def prepare(self, chunks: Sequence[tuple[Row, str]]) -> None:
+        """Let the model read what is behind open chunks, and the first of several words in one of them."""
+        rows = [row for row, _ in chunks]
+        self.ready(rows)
+        further = ((row, self.cut(letters)) for row, letters in chunks if letters and not letters.isalpha())
+        self.ready([self.behind(row, self.lower(words[0])) for row, words in further if len(words) > 1])
+
+    def close(self, chunks: Sequence[tuple[Row, str]]) -> list[list[tuple[float, Row]]]:
+        """Return for each chunk the ways on: log p of its words, and of the end of the sentence, and the row then."""
+        found: list[list[tuple[float, Row]]] = [[] for _ in chunks]
+        open_ = [(i, 0.0, row, self.cut(chunk)) for i, (row, chunk) in enumerate(chunks)]
+        ends = [self.may_end(words) for *_, words in open_]
+        while open_:
+            further = list[tuple[int, float, Row, Sequence[str]]]()
+            for i, log, row, words in open_:
+                small = self.lower(words[0])
+                log += self.log_p(row, small) + self.log_case(row, words[0])
+                if log == -math.inf:
+                    continue
+                behind = self.behind(row, small)
+                if len(words) > 1 or ends[i]:
+                    further.append((i, log, behind, words[1:]))
+                if len(words) == 1:
+                    found[i].append((log, behind))
+            self.ready([row for *_, row, _ in further])
+            for i, log, row, words in further:
+                if not words:
+                    found[i].append((log + _said(row).log_eos, self.start))
+            open_ = [one for one in further if one[-1]]
+        return found
+
+    def may_end(self, words: Sequence[str]) -> bool:
+        """Return whether a sentence may end behind these words."""
+        return next((word[-1] in _ENDS for word in reversed(words) if word not in _CLOSING), False)
+
+
+def _said(row: Row | None) -> Said:
+    assert row is not None and row.said is not None
+    return row.said
+
+
+def _is_cased(word: str) -> bool:
+    return word.lower() != word.upper()
