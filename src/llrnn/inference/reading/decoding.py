@@ -41,8 +41,8 @@ class SearchSettings:
 
     weight: float = 0.6
     words: float = 1.0
-    beam: float = 14.0
-    width: int = 48
+    beam: float = 9.0
+    width: int = 20
 
     @property
     def closing_width(self) -> int:

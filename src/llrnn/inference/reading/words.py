@@ -34,6 +34,7 @@ _KEPT_SUMS, _KEPT_WORDS, _KEPT_ROWS = 20_000, 200_000, 4_000
 _NEW_CASE = math.log(1e-5)  # of capitals that nobody has seen
 _LAST = "\U0010ffff"
 _ENDS, _CLOSING = frozenset(".!?…"), frozenset("\"'”’»)]›")
+_NO_MORE = np.zeros(0, dtype=np.int64), np.zeros(1)
 _UNLISTED_SHARE = 1e-6  # of a domain's strings: at least so much is taken to be unlisted, beside rounding
 
 
@@ -41,20 +42,24 @@ _UNLISTED_SHARE = 1e-6  # of a domain's strings: at least so much is taken to be
 class Said:
     """What a model says of the word behind some others, and its state there.
 
-    `classes` (G,): p(x) / b(x) of the words of each class; `exceptions`: {place in the sorted list: p less what its
-    class says}, and at `at`, sorted places, the sums `more` of these; `summed`: of all listed words in order, where the
-    prior is no table; `cells` (C,): log p(c) − log Q'(c); `bounds`: the largest of them of each domain.
+    `classes` (G,): p(x) / b(x) of the words of each class; `at`: sorted places in the list of the words that have more or
+    less than their class says, and `more`: the sums of that; `summed`: of all listed words in order, where the prior is
+    no table; `cells` (C,): log p(c) − log Q'(c); `bounds`: the largest of them of each domain.
     """
 
     state: ModelState
     log_eos: float
     classes: Floats
-    exceptions: dict[int, float]
     at: Ints
     more: Floats
     summed: Floats | None
     cells: Floats
     bounds: list[float]
+
+    def more_of(self, low: int, high: int) -> float:
+        """Return the mass that the words from one place of the list to another have beside that of their classes."""
+        first, last = self.at.searchsorted((low, high)) if len(self.at) else (0, 0)
+        return float(self.more[last] - self.more[first])
 
 
 @dataclass(eq=False, slots=True)
@@ -88,7 +93,8 @@ class WordModel:
         self.casing: Casing | None = casing if model.reads_lowercase else None
         self._order = vocabulary.beginning_with("")
         self._words = [vocabulary.symbol(symbol) for symbol in self._order.tolist()]
-        self._place = {symbol: place for place, symbol in enumerate(self._order.tolist())}
+        self._place_of = np.full(len(vocabulary), -1)
+        self._place_of[self._order] = np.arange(len(self._order))
         self._cells = np.arange(vocabulary.n_words, len(vocabulary))
         self._sums: dict[str, tuple[int, int, Floats | None, list[float]]] = {}
         self._located: dict[str, tuple[int, float]] = {}
@@ -101,7 +107,7 @@ class WordModel:
 
     @cached_property
     def start(self) -> Row:
-        """The row at the beginning of a sentence."""
+        """The row at the beginning of a sentence, which stands alone: the model is not given the sentences before it."""
         made = Row(None, self.vocabulary.eos, True)
         with torch.no_grad():
             made.said = self._said(*self.model.step(self.model.start(), [self.vocabulary.eos]))[0]
@@ -144,17 +150,14 @@ class WordModel:
         cells = np.where(left > -np.inf, asked[:, :-1] - np.where(left > -np.inf, left, 0.0), -np.inf)
         sizes = np.cumsum([len(domain.cells) for domain in self.vocabulary.domains])[:-1]
         is_table = isinstance(p.prior, SparsePrior) and len(p.prior.tables) == 1
-        classes, exceptions, summed = self._sparse(p) if is_table else self._dense(p)
+        classes, more, summed = self._sparse(p) if is_table else self._dense(p)
         made = []
         for i, own in enumerate(state.rows()):
-            places = np.array(sorted(exceptions[i]), dtype=np.int64)
-            more = np.cumsum([0.0, *(exceptions[i][place] for place in places.tolist())])
             bounds = [float(part.max(initial=-np.inf)) for part in np.split(cells[i], sizes)] if len(left) else []
-            log_eos = float(asked[i, -1])
-            made.append(Said(own, log_eos, classes[i], exceptions[i], places, more, summed[i], cells[i], bounds))
+            made.append(Said(own, float(asked[i, -1]), classes[i], *more[i], summed[i], cells[i], bounds))
         return made
 
-    def _sparse(self, p: Distribution) -> tuple[list[Floats], list[dict[int, float]], list[Floats | None]]:
+    def _sparse(self, p: Distribution) -> tuple[list[Floats], list[tuple[Ints, Floats]], list[Floats | None]]:
         """Return for each position p(x) / b(x) of every class, and what exceptions have more than that."""
         prior, n = p.prior, p.n
         assert isinstance(prior, SparsePrior)
@@ -163,20 +166,23 @@ class WordModel:
             self._table, self._class_of = np.exp(table[self._order]), p.classes.class_of.numpy()[self._order]
         shift = (prior.shift[:, 0] - p.centred[1] - p.log_total).double().numpy()
         classes = np.exp(p.scores.double().numpy() + shift[:, None])
-        known, found = p.known, [dict[int, float]() for _ in range(n)]
-        if len(known.position):
-            log_p = p.log_prob(known.word, known.position).double().numpy()
-            pairs = zip(known.position.tolist(), known.word.tolist(), np.exp(log_p).tolist(), strict=True)
-            for i, symbol, mass in pairs:
-                place = self._place.get(symbol)
-                if place is not None:
-                    found[i][place] = mass - float(classes[i, self._class_of[place]] * self._table[place])
-        return [*classes], found, [None] * n
+        if not len(p.known.position):
+            return [*classes], [_NO_MORE] * n, [None] * n
+        position, place = p.known.position.numpy(), self._place_of[p.known.word.numpy()]
+        mass = np.exp(p.log_prob(p.known.word, p.known.position).double().numpy())
+        kept = place >= 0
+        position, place, mass = position[kept], place[kept], mass[kept]
+        order = np.lexsort((place, position))
+        position, place, mass = position[order], place[order], mass[order]
+        mass = mass - classes[position, self._class_of[place]] * self._table[place]
+        ends = np.searchsorted(position, np.arange(1, n))
+        parts = zip(np.split(place, ends), np.split(mass, ends), strict=True)
+        return [*classes], [(at, np.concatenate([[0.0], np.cumsum(own)])) for at, own in parts], [None] * n
 
-    def _dense(self, p: Distribution) -> tuple[list[Floats], list[dict[int, float]], list[Floats | None]]:
+    def _dense(self, p: Distribution) -> tuple[list[Floats], list[tuple[Ints, Floats]], list[Floats | None]]:
         mass = p.log_probs().double().exp().numpy()[:, self._order]
         sums = np.concatenate([np.zeros((len(mass), 1)), np.cumsum(mass, 1)], 1)
-        return [np.zeros(0)] * len(mass), [{} for _ in mass], [*sums]
+        return [np.zeros(0)] * len(mass), [_NO_MORE] * len(mass), [*sums]
 
     # --- words
 
@@ -192,8 +198,8 @@ class WordModel:
     def log_p(self, row: Row, word: str) -> float:
         """Return log p of a word, in the model's lowercase, after a row."""
         symbol, inside = self._locate(word)
-        place, said = self._place.get(symbol), self._asked(row)
-        if place is None:
+        place, said = int(self._place_of[symbol]), self._asked(row)
+        if place < 0:
             first = self.vocabulary.n_words
             if symbol < first:  # no word of the model
                 return -math.inf
@@ -202,7 +208,7 @@ class WordModel:
             mass = float(said.summed[place + 1] - said.summed[place])
         else:
             assert self._table is not None
-            mass = float(said.classes[self._class_of[place]] * self._table[place]) + said.exceptions.get(place, 0.0)
+            mass = float(said.classes[self._class_of[place]] * self._table[place]) + said.more_of(place, place + 1)
         return math.log(mass) if mass > 0 else -math.inf
 
     def log_mass(self, row: Row, letters: str) -> float:
@@ -223,9 +229,8 @@ class WordModel:
             mass = float(said.classes[self._class_of[low:high]] @ self._table[low:high])
         else:
             mass = 0.0
-        if len(said.at) and low < high:
-            first, last = np.searchsorted(said.at, (low, high))
-            mass += float(said.more[last] - said.more[first])
+        if low < high:
+            mass += said.more_of(low, high)
         for bound, log in zip(said.bounds, log_q, strict=True):
             mass += math.exp(min(bound + log, 0.0))
         return math.log(min(mass, 1.0)) if mass > 0 else -math.inf
