@@ -15,6 +15,7 @@ The file is read as a stream, and bounded: bytes, depth, lines, columns; entitie
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import StrPath, read_file
@@ -212,7 +214,10 @@ def recognise(image: Path, language: str, out: Path, *, words: Path | None = Non
     command = [program, str(image), str(made), "-l", language, "--psm", "6", *listed]
     command += ["-c", "lstm_choice_mode=2", "hocr"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
+        alone = {**os.environ, "OMP_THREAD_LIMIT": "1"}  # its threads wait for one another
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False, env=alone
+        )
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{image}: Tesseract found no end in {_SECONDS:.0f} s; leave the page out") from None
     found = made.with_name(made.name + ".hocr")
@@ -221,3 +226,48 @@ def recognise(image: Path, language: str, out: Path, *, words: Path | None = Non
         hint = f"; install tesseract-ocr-{language.split('+')[0]}" if "language" in said else ""
         raise ConfigError(f"{image}: Tesseract failed and said: {said}{hint}")
     return found
+
+
+# --- hOCR with other words
+
+
+def corrected(path: StrPath, words: Sequence[Sequence[str]]) -> str:
+    """Return a file of hOCR without choices, with these words in the places of its own, line by line."""
+    writer = _Writer([list(line) for line in words])
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = writer.start, writer.end
+    parser.CharacterDataHandler = writer.characters
+    parser.Parse(read_file(path, limit=MOST_BYTES), True)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + "".join(writer.parts) + "\n"
+
+
+class _Writer:
+    """Handlers that copy what they are given, but for words."""
+
+    def __init__(self, words: Sequence[list[str]]) -> None:
+        self.parts, self._words, self._line = list[str](), words, -1
+        self._word, self._within, self._depth = 0, 0, 0  # the depth of the word that is open, and of the element
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._within:
+            return
+        if attributes.get("class", "") in _LINES:
+            self._line, self._word = self._line + 1, 0
+        self.parts.append(f"<{tag}{''.join(f' {key}={quoteattr(value)}' for key, value in attributes.items())}>")
+        if attributes.get("class") == "ocrx_word":
+            self._within = self._depth
+            line = self._words[self._line] if 0 <= self._line < len(self._words) else []
+            self.parts.append(escape(line[self._word]) if self._word < len(line) else "")
+            self._word += 1
+
+    def characters(self, text: str) -> None:
+        if not self._within:
+            self.parts.append(escape(text))
+
+    def end(self, tag: str) -> None:
+        if not self._within or self._within == self._depth:
+            self.parts.append(f"</{tag}>")
+            self._within = 0
+        self._depth -= 1

@@ -31,6 +31,7 @@ from llrnn.text.tokenisers import Casing
 
 _FEW = 3000  # listed words that are summed one by one
 _KEPT_SUMS, _KEPT_WORDS, _KEPT_ROWS = 20_000, 200_000, 4_000
+_FORM_COUNT = 20  # as if the form of a user's word had been seen so often
 _NEW_CASE = math.log(1e-5)  # of capitals that nobody has seen
 _LAST = "\U0010ffff"
 _ENDS, _CLOSING = frozenset(".!?…"), frozenset("\"'”’»)]›")
@@ -81,16 +82,18 @@ class Row:
 class WordModel:
     """A model over listed words and domains, asked for prefixes of words. `model`: with any prior and controller.
 
+    `forms`: words as they are written, such as names, whose capitals are taken to be known.
+
         words = WordModel(model); words.log_mass(words.start, "ka")
     """
 
-    def __init__(self, model: LLRNN) -> None:
+    def __init__(self, model: LLRNN, forms: Iterable[str] = ()) -> None:
         vocabulary = model.vocabulary
         if vocabulary.units is not None or model.tokeniser.has_blanks:
             raise ConfigError("reading needs a model over words, found one over parts of words; train one over words")
         self.model, self.vocabulary, self.tokeniser = model, vocabulary, model.tokeniser
         casing = getattr(model.tokeniser, "casing", None)
-        self.casing: Casing | None = casing if model.reads_lowercase else None
+        self.casing: Casing | None = _with_forms(casing, forms) if casing and model.reads_lowercase else None
         self._order = vocabulary.beginning_with("")
         self._words = [vocabulary.symbol(symbol) for symbol in self._order.tolist()]
         self._place_of = np.full(len(vocabulary), -1)
@@ -347,6 +350,11 @@ class WordModel:
     def may_end(self, words: Sequence[str]) -> bool:
         """Return whether a sentence may end behind these words."""
         return next((word[-1] in _ENDS for word in reversed(words) if word not in _CLOSING), False)
+
+
+def _with_forms(casing: Casing, forms: Iterable[str]) -> Casing:
+    own = {casing.lower(form): {form: _FORM_COUNT} for form in forms}
+    return Casing(**{**casing.settings(), "forms": {**casing.forms, **own}})
 
 
 def _said(row: Row | None) -> Said:
