@@ -229,11 +229,18 @@ def read_channel(path: StrPath) -> Channel:
             tuple(map(str, data["insertions"])),
             int(data["characters"]),
         )
-        fine = same and data["kind"] == "channel" and made.characters > 0 and all(map(math.isfinite, made.weights.values()))
+        fine = (
+            same
+            and data["kind"] == "channel"
+            and made.characters > 0
+            and all(map(math.isfinite, made.weights.values()))
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         fine = False
     if not fine:
-        raise ConfigError(f"{path}: a channel is required as `llrnn read --fit` writes it, found something else; fit it anew")
+        raise ConfigError(
+            f"{path}: a channel is required as `llrnn read --fit` writes it, found something else; fit it anew"
+        )
     return made
 
 
@@ -337,7 +344,10 @@ class _Design:
                     indices.extend([numbers.setdefault(name, len(numbers)) for name, _ in features])
                     values.extend([value for _, value in features])
         self.starts = np.array(starts)
-        feature, row = np.frombuffer(indices, np.int64), np.repeat(np.arange(len(sizes)), np.frombuffer(sizes, np.int64))
+        feature, row = (
+            np.frombuffer(indices, np.int64),
+            np.repeat(np.arange(len(sizes)), np.frombuffer(sizes, np.int64)),
+        )
         often = np.bincount(feature, minlength=len(numbers)) >= _SEEN
         place, kept = np.cumsum(often) - 1, often[feature]
         self.names = [name for name, seen in zip(numbers, often.tolist(), strict=True) if seen]
@@ -440,4 +450,3 @@ def paired(lines: Sequence[PrintedLine], truth: Sequence[str]) -> list[tuple[Pri
 
 def quoted_outcome(text: str) -> str:
     return {"": "nothing", " ": "a blank", OTHER: "another character"}.get(text, quoted(text))
-

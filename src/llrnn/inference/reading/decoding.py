@@ -39,10 +39,10 @@ class Reading(Protocol[R]):
 class SearchSettings:
     """`weight` of log p and `words` for each chunk; a `beam` in nats, and at most `width` hypotheses at a column."""
 
-    weight: float = 0.6
-    words: float = 1.0
-    beam: float = 9.0
-    width: int = 20
+    weight: float = 0.8
+    words: float = 2.0
+    beam: float = 8.0
+    width: int = 16
 
     @property
     def closing_width(self) -> int:

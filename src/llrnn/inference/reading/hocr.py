@@ -204,11 +204,15 @@ def recognise(image: Path, language: str, out: Path, *, words: Path | None = Non
         recognise(Path("page.png"), "tur", Path("out"))
     """
     if not re.fullmatch(r"[A-Za-z][\w/]*(\+[A-Za-z][\w/]*)*", language):
-        raise ConfigError(f"--lang has Tesseract's names of languages, such as tur or tur+eng, found {quoted(language)}")
+        raise ConfigError(
+            f"--lang has Tesseract's names of languages, such as tur or tur+eng, found {quoted(language)}"
+        )
     program = shutil.which("tesseract")
     if program is None:
         packages = " ".join(f"tesseract-ocr-{one}" for one in language.split("+"))
-        raise ConfigError(f"the program tesseract is not on the path; install it: apt-get install tesseract-ocr {packages}")
+        raise ConfigError(
+            f"the program tesseract is not on the path; install it: apt-get install tesseract-ocr {packages}"
+        )
     made = out / image.stem
     listed = [] if words is None else ["--user-words", str(words)]
     command = [program, str(image), str(made), "-l", language, "--psm", "6", *listed]

@@ -131,7 +131,9 @@ class WordModel:
         if new:
             with torch.no_grad():
                 states = ModelState.joined([_said(row.before).state for row in new], self.model.device)
-                for row, own in zip(new, self._said(*self.model.step(states, [row.symbol for row in new])), strict=True):
+                for row, own in zip(
+                    new, self._said(*self.model.step(states, [row.symbol for row in new])), strict=True
+                ):
                     row.said, row.before = own, None
 
     def _asked(self, row: Row) -> Said:
@@ -147,7 +149,10 @@ class WordModel:
     def _said(self, p: Distribution, state: ModelState) -> list[Said]:
         p.require_mass()
         n = p.n
-        position, symbol = np.repeat(np.arange(n), len(self._cells) + 1), np.tile([*self._cells, self.vocabulary.eos], n)
+        position, symbol = (
+            np.repeat(np.arange(n), len(self._cells) + 1),
+            np.tile([*self._cells, self.vocabulary.eos], n),
+        )
         asked = p.log_prob(torch.from_numpy(symbol), torch.from_numpy(position)).double().numpy().reshape(n, -1)
         left = self.vocabulary.log_left if len(self._cells) else np.zeros(0)
         cells = np.where(left > -np.inf, asked[:, :-1] - np.where(left > -np.inf, left, 0.0), -np.inf)
@@ -244,7 +249,11 @@ class WordModel:
         if found is None:
             if len(self._sums) > _KEPT_SUMS:
                 self._sums.clear()
-            before = self._begin(letters[:-1]) if letters else (0, len(self._words), None, [0.0] * len(self.vocabulary.domains))
+            before = (
+                self._begin(letters[:-1])
+                if letters
+                else (0, len(self._words), None, [0.0] * len(self.vocabulary.domains))
+            )
             low = bisect_left(self._words, letters, before[0], before[1])
             high = bisect_left(self._words, letters + _LAST, low, before[1])
             by_class = None
