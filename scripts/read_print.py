@@ -1,15 +1,16 @@
 """What reading print gains by a language model: Tesseract, a learnt channel, and models behind it, in one table.
 
-    python scripts/read_print.py pages  DATA OUT tr         pages of a treebank, drawn and recognised: OUT/tr/*.json.gz
-    python scripts/read_print.py channel OUT tr             the channel, of pages of the training part: OUT/tr/channel.json
-    python scripts/read_print.py tune   OUT tr              weights of each system on validation pages: OUT/tr/tuned.json
-    python scripts/read_print.py test   OUT tr              the pages of the test, once: OUT/tr/tested.json
+    python scripts/read_print.py pages DATA OUT tr     pages of a treebank, drawn and recognised: OUT/tr/*.json.gz
+    python scripts/read_print.py channel OUT tr        the channel, of pages of training text: OUT/tr/channel.json
+    python scripts/read_print.py tune OUT tr           weights of each system on validation pages: OUT/tr/tuned.json
+    python scripts/read_print.py test OUT tr           the pages of the test, once: OUT/tr/tested.json
     python scripts/read_print.py table  OUT tr et fr --json docs/results/reading.json
 
-Before `tune`, OUT/tr/run is trained: `llrnn init` on the training part with its lists (`LISTS`), `llrnn train`. DATA holds
-train.conllu, dev.conllu and test.conllu of each language in a folder of its name. Rivals, all with the same channel,
-search and tuning: the channel alone; word trigrams of Kneser-Ney, interpolated with the prior of our model, which lists the
-same words and spells all others; 7-grams of characters of the same running text, with the listed words or without.
+Before `tune`, OUT/tr/run is trained, by `llrnn init` on the training part with its lists (`LISTS`) and `llrnn train`,
+and OUT/tr/train.conllu is that text. DATA holds train.conllu, dev.conllu and test.conllu of each language in a folder
+of its name. Rivals, all with the same channel, search and tuning: the channel alone; word trigrams of Kneser-Ney,
+interpolated with the prior of our model, which lists the same words and spells all others; 7-grams of characters of the
+same running text, with the listed words or without.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, cached_property
 from itertools import product
@@ -33,9 +34,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from llrnn.ground.arrays import Floats
 from llrnn.inference.reading.channel import Channel, paired, read_channel
-from llrnn.inference.reading.decoding import Decoder, SearchSettings, words_of
+from llrnn.inference.reading.decoding import Decoder, SearchSettings
 from llrnn.inference.reading.hocr import Column, PrintedLine, read_hocr, recognise
 from llrnn.inference.reading.words import Row, Said, WordModel
 from llrnn.model.checkpoint import load
@@ -117,7 +117,7 @@ class NoModel:
 
 
 class KneserNey:
-    """Interpolated modified Kneser-Ney n-grams of anything, above the lowest order, which is interpolated with `base`."""
+    """Interpolated modified Kneser-Ney n-grams of anything; what follows the lowest order is the caller's."""
 
     def __init__(self, sequences: Iterable[Sequence[Hashable]], order: int) -> None:
         self.order, top = order, Counter[tuple[Hashable, ...]]()
@@ -266,6 +266,11 @@ def system(folder: Path, name: str) -> Any:
     return words if name == "llrnn" else WordNGrams(words, training_text(folder)[1], 3)
 
 
+def tell(*parts: object) -> None:
+    sys.stdout.write(f"{' '.join(map(str, parts))}\n")
+    sys.stdout.flush()
+
+
 # --- errors
 
 
@@ -326,7 +331,7 @@ def _begin(folder: Path, name: str) -> None:
 
 
 def _read(task: tuple[str, int, float, float, bool]) -> dict[str, Any]:
-    """Read a page; with `whole`, of first pages each line by itself too, to see whether the search missed the true text."""
+    """Read a page; with `whole`, of first pages each line by itself too: did the search miss the true text?"""
     part, number, weight, per_chunk, whole = task
     page = pages(_made["folder"], part)[number]
     lines, begun = lines_of(page), time.process_time()
@@ -362,7 +367,7 @@ def tune(folder: Path, processes: int, names: Sequence[str]) -> None:
             errors[one["weights"]] += one["word errors"]
         best = min(grid, key=errors.__getitem__)
         chosen[name] = {"weights": best, "tried": {f"{pair}": errors[pair] for pair in grid}}
-        print(folder.name, name, chosen[name], flush=True)
+        tell(folder.name, name, chosen[name])
         file.write_text(json.dumps(chosen, indent=1), encoding="utf8")
 
 
@@ -378,7 +383,7 @@ def test(folder: Path, processes: int, names: Sequence[str]) -> None:
         file.write_text(json.dumps(found, ensure_ascii=False), encoding="utf8")
         for level in LEVELS:
             own = [one for one in found[name] if one["level"] == level]
-            print(folder.name, name, level, {key: f"{value:.2%}" for key, value in rates(own).items()}, flush=True)
+            tell(folder.name, name, level, {key: f"{value:.2%}" for key, value in rates(own).items()})
 
 
 # --- the table
@@ -432,7 +437,7 @@ def table(folders: Sequence[Path], file: Path) -> None:
         own["lines"] = sum(one.get("lines", 0) for one in ours)
         result["languages"][folder.name] = own
     file.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf8")
-    print(json.dumps(result, indent=1))
+    tell(json.dumps(result, indent=1))
 
 
 def main() -> None:

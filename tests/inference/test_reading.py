@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont
 
 from helpers import shaken, small_corpus
-from llrnn import LLRNN, LSTM, Vocabulary, cli, features
+from llrnn import LLRNN, LSTM, Vocabulary, features
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.inference.reading import hocr
 from llrnn.inference.reading.channel import OTHER, Channel, paired, posteriors, read_channel
 from llrnn.inference.reading.decoding import Decoder, SearchSettings
 from llrnn.inference.reading.hocr import Column, PrintedLine, corrected, printed_line, read_hocr, recognise
 from llrnn.inference.reading.report import places, report
-from llrnn.inference.reading.words import WordModel
+from llrnn.inference.reading.words import WordModel, may_end
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Recent
 from llrnn.knowledge.contextual import Again
 from llrnn.languages.domains import Numbers, Spelling
@@ -224,7 +224,7 @@ def model(kind: str = "recent") -> LLRNN:
         base = NGram.from_corpus(corpus, order=2, folds=0)
         vocabulary, phi = Vocabulary.from_corpus(corpus), features.Identity(top=30) + features.Suffixes(2)
     again = [Again()] if kind == "recent" else []
-    made = LLRNN(vocabulary, output_features=phi, background=base, controller=LSTM(8), contextual=again)  # type: ignore[arg-type]
+    made = LLRNN(vocabulary, output_features=phi, background=base, controller=LSTM(8), contextual=again)
     shaken(made, 0.4)
     lowercase = {"config": {"corpus": {"lowercase": True, "tokeniser": "learnt"}}}
     made.provenance = {**lowercase, "tokeniser": Learnt.fit(PAIRS * 3).saved()}
@@ -265,7 +265,6 @@ def test_a_row_knows_p_of_words_and_bounds_what_begins(kind: str) -> None:
 @cache
 def log_p_of(text: str, ends: tuple[bool, ...]) -> float:
     """log p of a text by the model itself, its words one after the other: where a sentence may end, as `ends` says."""
-    words = WordModel(model())
     own, said = model(), list(ends)
     distribution, state = own.step(own.start(), [own.vocabulary.eos])
     total, begins = 0.0, True
@@ -281,7 +280,7 @@ def log_p_of(text: str, ends: tuple[bool, ...]) -> float:
             total += math.log(p) if p else math.log(1e-5)
             begins = begins and not cased
             distribution, state = own.step(state, [int(ids[0])])
-        if words.may_end(cut) and said.pop(0):
+        if may_end(cut) and said.pop(0):
             total += float(NextWords(own, distribution).log_p(np.array([own.vocabulary.eos]))[0])
             distribution, state = own.step(own.start(), [own.vocabulary.eos])
             begins = True
@@ -313,7 +312,7 @@ def test_the_search_finds_the_best_of_all_paths(weight: float, per_word: float) 
         parts.append(found)
     for (first, (a, _)), (second, (b, _)) in product(parts[0].items(), parts[1].items()):
         text = f"{first}\n{second}"
-        stops = sum(WordModel.may_end(None, model().tokeniser.tokenise(c)) for c in text.split())  # type: ignore[arg-type]
+        stops = sum(may_end(model().tokeniser.tokenise(c)) for c in text.split())
         told = max(log_p_of(text, ends) for ends in product((False, True), repeat=stops)) if weight else 0.0
         texts[text] = a + b + weight * told + per_word * len(text.split())
     best = max(texts.values())

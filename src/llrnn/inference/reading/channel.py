@@ -1,8 +1,8 @@
 """A learnt channel: how likely a line of text is, given what a recogniser saw at each column.
 
-    p(outcomes | line) = Π_t p(e_t | t) · p(i_t | t)        e_t: a character, nothing ("") or OTHER; i_t: one more, or ""
-    p(e | t) ∝ exp(Σ_f w_f f(e, t))                          over the outcomes that are offered at column t
-    p(text | line) = Σ over outcomes that spell the text     = the sum over alignments, by the forward algorithm
+    p(outcomes | line) = Π_t p(e_t | t) · p(i_t | t)       e_t: a character, nothing ("") or OTHER; i_t: one more, or ""
+    p(e | t) ∝ exp(Σ_f w_f f(e, t))                         over the outcomes that are offered at column t
+    p(text | line) = Σ over outcomes that spell the text    = the sum over alignments, by the forward algorithm
 
 Features are named: the confidence and the rank of a choice, whether it is what the recogniser wrote, which character is
 taken for which, blanks, deletion, insertion. Offered are the choices of the column, what was often meant where such a
@@ -403,7 +403,7 @@ class _Design:
             weights.grad = torch.from_numpy(slope)
             return float(-(target @ log_p) + 0.5 * _RIDGE * own @ own)
 
-        search.step(loss)  # type: ignore[arg-type]
+        search.step(loss)  # type: ignore[no-untyped-call]
         return weights.numpy()
 
     def meant(self, weights: Floats) -> dict[tuple[str | None, str], float]:

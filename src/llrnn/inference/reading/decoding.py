@@ -4,10 +4,10 @@
 
 A chunk is what stands between blanks; the model's tokeniser cuts it into words once it has ended. A hypothesis is (the
 row of the model before the chunk, the letters u of the chunk so far), after a column. While it is open it has weight ·
-log P(the text goes on with u) as a bound on all that it may become (`words.log_mass`; where u holds several words, those
-behind the first are taken for free until the model has read it). Where the chunk ends, log p(its words | K) and their
-capitals take the place of the bound, and the model reads them; behind a sign that may end a sentence both are followed,
-that it does and that it does not. Hypotheses with equal row and letters are one: the better alignment stays.
+log P(the text goes on with u) as a bound on all that it may become (`words.log_mass`; of several words in u, those
+behind the first are free until the model has read it). Where the chunk ends, log p(its words | K) and their capitals
+take the place of the bound, and the model reads them; behind a sign that may end a sentence both are followed, that it
+does and that it does not. Hypotheses with equal row and letters are one: the better alignment stays.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Hypothesis(Generic[R]):
 
 
 class Decoder(Generic[R]):
-    """A search for the text of lines. `Decoder(WordModel(model), channel).read(lines)` returns a `ReadLine` for each."""
+    """A search for the text of lines: `Decoder(WordModel(model), channel).read(lines)`, a `ReadLine` for each."""
 
     def __init__(self, model: Reading[R], channel: Channel, settings: SearchSettings | None = None) -> None:
         self.model, self.channel, self.settings = model, channel, settings or SearchSettings()

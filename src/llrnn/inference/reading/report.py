@@ -1,7 +1,7 @@
 """What was changed on a page of print, and why: what was seen, and what the model expected.
 
-A change is a word of Tesseract's that is read otherwise. Its reason has two parts, each as the log of a ratio of what is
-read now to what Tesseract wrote: the channel's, over the word's columns, and the model's, background and features apart.
+A change is a word of Tesseract's that is read otherwise. Its reason has two parts, each the log of a ratio of what is
+read now to what Tesseract wrote: the channel's, over the word's columns, and the model's, background and features.
 """
 
 from __future__ import annotations

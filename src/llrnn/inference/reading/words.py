@@ -2,7 +2,7 @@
 
     log p(the next word begins with u | K) ≤ log_mass(row, u)          a row is a state of the model after some words
     listed words    Σ_{x begins with u} b(x) exp(a·φ(x)) / Z           neighbours in the sorted list; sums of classes
-    domains         max_c [p(c | K) / Q'(c)] · Σ_{x begins with u} q(x)     of any string: a bound, for all cells at once
+    domains         max_c [p(c | K) / Q'(c)] · Σ_{x begins with u} q(x)     of any string: a bound, for all cells
 
 With the bound an open word is never taken for less than what it may become, and it falls with every letter, so that a
 search need not see the end of a word to drop it. When the word ends, log p(u | K) takes its place, exactly.
@@ -43,9 +43,9 @@ _UNLISTED_SHARE = 1e-6  # of a domain's strings: at least so much is taken to be
 class Said:
     """What a model says of the word behind some others, and its state there.
 
-    `classes` (G,): p(x) / b(x) of the words of each class; `at`: sorted places in the list of the words that have more or
-    less than their class says, and `more`: the sums of that; `summed`: of all listed words in order, where the prior is
-    no table; `cells` (C,): log p(c) − log Q'(c); `bounds`: the largest of them of each domain.
+    `classes` (G,): p(x) / b(x) of the words of each class; `at`: sorted places in the list of the words that have more
+    or less than their class says, and `more`: the sums of that; `summed`: of all listed words in order, where the prior
+    is no table; `cells` (C,): log p(c) − log Q'(c); `bounds`: the largest of them of each domain.
     """
 
     state: ModelState
@@ -110,7 +110,7 @@ class WordModel:
 
     @cached_property
     def start(self) -> Row:
-        """The row at the beginning of a sentence, which stands alone: the model is not given the sentences before it."""
+        """The row at the beginning of a sentence, which stands alone: it is not given the sentences before it."""
         made = Row(None, self.vocabulary.eos, True)
         with torch.no_grad():
             made.said = self._said(*self.model.step(self.model.start(), [self.vocabulary.eos]))[0]
@@ -244,9 +244,8 @@ class WordModel:
         return math.log(min(mass, 1.0)) if mass > 0 else -math.inf
 
     def _begin(self, letters: str) -> tuple[int, int, Floats | None, list[float]]:
-        """Return which listed words begin so, their prior class by class if they are many, and log Σ q of each domain."""
-        found = self._sums.get(letters)
-        if found is None:
+        """Return which listed words begin so, their prior by class if they are many, and log Σ q of each domain."""
+        if letters not in self._sums:
             if len(self._sums) > _KEPT_SUMS:
                 self._sums.clear()
             before = (
@@ -256,16 +255,16 @@ class WordModel:
             )
             low = bisect_left(self._words, letters, before[0], before[1])
             high = bisect_left(self._words, letters + _LAST, low, before[1])
-            by_class = None
+            by_class: Floats | None = None
             if high - low > _FEW and self._table is not None:
                 size = len(_said(self.start).classes)
-                by_class = np.bincount(self._class_of[low:high], self._table[low:high], size)
+                by_class = np.bincount(self._class_of[low:high], self._table[low:high], size).astype(np.float64)
             log_q = [
                 -math.inf if one == -math.inf else self._unlisted(number, letters, low, high)
                 for number, one in enumerate(before[3])
             ]
-            found = self._sums[letters] = (low, high, by_class, log_q)
-        return found
+            self._sums[letters] = (low, high, by_class, log_q)
+        return self._sums[letters]
 
     def _unlisted(self, number: int, letters: str, low: int, high: int) -> float:
         """Return log Σ q(x) over the strings of a domain that begin with `letters` and are not listed."""
@@ -336,7 +335,7 @@ class WordModel:
         """Return for each chunk the ways on: log p of its words, and of the end of the sentence, and the row then."""
         found: list[list[tuple[float, Row]]] = [[] for _ in chunks]
         open_ = [(i, 0.0, row, self.cut(chunk)) for i, (row, chunk) in enumerate(chunks)]
-        ends = [self.may_end(words) for *_, words in open_]
+        ends = [may_end(words) for *_, words in open_]
         while open_:
             further = list[tuple[int, float, Row, Sequence[str]]]()
             for i, log, row, words in open_:
@@ -356,10 +355,6 @@ class WordModel:
             open_ = [one for one in further if one[-1]]
         return found
 
-    def may_end(self, words: Sequence[str]) -> bool:
-        """Return whether a sentence may end behind these words."""
-        return next((word[-1] in _ENDS for word in reversed(words) if word not in _CLOSING), False)
-
 
 def _with_forms(casing: Casing, forms: Iterable[str]) -> Casing:
     own = {casing.lower(form): {form: _FORM_COUNT} for form in forms}
@@ -367,8 +362,14 @@ def _with_forms(casing: Casing, forms: Iterable[str]) -> Casing:
 
 
 def _said(row: Row | None) -> Said:
-    assert row is not None and row.said is not None
+    assert row is not None
+    assert row.said is not None
     return row.said
+
+
+def may_end(words: Sequence[str]) -> bool:
+    """Return whether a sentence may end behind these words."""
+    return next((word[-1] in _ENDS for word in reversed(words) if word not in _CLOSING), False)
 
 
 def _is_cased(word: str) -> bool:
