@@ -34,11 +34,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from llrnn.inference.reading.channel import Channel, paired, read_channel
+from llrnn.inference.reading.channel import read_channel
 from llrnn.inference.reading.decoding import Decoder, SearchSettings
 from llrnn.inference.reading.hocr import Column, PrintedLine, read_hocr, recognise
-from llrnn.inference.reading.words import Row, Said, WordModel
+from llrnn.inference.reading.words import Next, Row, WordModel
 from llrnn.model.checkpoint import load
+from llrnn_lab.studies.channel import fit_channel, paired, score_of
 
 LISTS = {"tr": "wordfreq:tr, tr_TR.dic", "et": "et_EE.dic", "fr": "wordfreq:fr"}
 TESSERACT = {"tr": "tur", "et": "est", "fr": "fra"}
@@ -93,9 +94,9 @@ def lines_of(page: Page) -> list[PrintedLine]:
     ]
 
 
-def fit_channel(folder: Path) -> None:
+def make_channel(folder: Path) -> None:
     pairs = [pair for page in pages(folder, "train") for pair in paired(lines_of(page), page["truth"])]
-    Channel.fit(pairs).save(folder / "channel.json")
+    fit_channel(pairs).save(folder / "channel.json")
 
 
 # --- rivals: what `Decoder` asks of a model
@@ -182,15 +183,15 @@ class WordNGrams(WordModel):
     @cached_property
     def start(self) -> Row:
         made = Row(None, self.vocabulary.eos, True)
-        made.said = self.said((self.vocabulary.eos,))
+        made.next = self.next_of((self.vocabulary.eos,))
         return made
 
     def ready(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            if row.said is None:
-                row.said = self.said((*row.before.said.state, row.symbol)[1 - self.ngrams.order :])
+            if row.next is None:
+                row.next = self.next_of((*row.before.next.state, row.symbol)[1 - self.ngrams.order :])
 
-    def said(self, context: tuple[Hashable, ...]) -> Said:
+    def next_of(self, context: tuple[Hashable, ...]) -> Next:
         left, more = self.ngrams.above(context)
         first, log_left = self.vocabulary.n_words, self.vocabulary.log_left
         exceptions = {int(self._place_of[x]): mass for x, mass in more.items() if self._place_of[x] >= 0}
@@ -206,7 +207,7 @@ class WordNGrams(WordModel):
         bounds = [float(part.max(initial=-np.inf)) for part in np.split(log_cells, sizes)]
         eos = self.vocabulary.eos
         log_eos = math.log(left * self.lowest[eos] + more.get(eos, 0.0))
-        return Said(context, log_eos, np.array([left]), places, sums, None, log_cells, bounds)
+        return Next(context, log_eos, np.array([left]), places, sums, None, log_cells, bounds)
 
 
 class Letters:
@@ -343,7 +344,7 @@ def _read(task: tuple[str, int, float, float, bool]) -> dict[str, Any]:
     found |= {f"tesseract {key}": value for key, value in plain.items()} if whole else {}
     if whole and page["page"] == 0:
         missed = [
-            decoder.score([line], [text]) > decoder.search([line])[1] + 1e-6
+            score_of(decoder, [line], [text]) > decoder.search([line])[1] + 1e-6
             for line, text in paired(lines, page["truth"])
         ]
         found |= {"lines": len(missed), "missed": sum(missed)}
@@ -457,7 +458,7 @@ def main() -> None:
         return
     for folder in folders:
         if given.stage == "channel":
-            fit_channel(folder)
+            make_channel(folder)
         elif given.stage == "tune":
             tune(folder, given.processes, given.systems)
         else:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llrnn.cli import options, show
-from llrnn.ground.errors import ConfigError, CorpusError
+from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
-from llrnn.text.readers import read_lines
 
 if TYPE_CHECKING:
     from llrnn.model.network import LLRNN
@@ -24,7 +23,6 @@ _COUNT = 5  # as if a user's word without a count had been seen so often
 
 
 def read_verb(
-    context: typer.Context,
     model: options.ModelFolder,
     pages: Annotated[list[Path], typer.Argument(help="Pictures of pages, or files of hOCR with choices: .hocr.")],
     lang: Annotated[str | None, typer.Option(help="Tesseract's name of the language, such as tur or tur+eng.")] = None,
@@ -32,23 +30,21 @@ def read_verb(
     words: Annotated[
         Path | None, typer.Option(help="Words to expect besides, such as names, one a line; as for `words add`.")
     ] = None,
-    channel: Annotated[Path | None, typer.Option(help="A channel that --fit wrote, in place of ours.")] = None,
-    fit: Annotated[
-        Path | None, typer.Option(help="A folder with the true text of each page, NAME.txt: learn a channel from it.")
+    channel: Annotated[
+        Path | None, typer.Option(help="A channel of `llrnn experiment channel`, in place of ours.")
     ] = None,
-    weight: Annotated[float, typer.Option(min=0, help="Of the language model, beside what was seen.")] = 0.8,
+    weight: Annotated[float, typer.Option(min=0, help="Of the language model, beside what was seen.")] = 0.6,
     per_word: Annotated[float, typer.Option(help="Added for each word, in nats.")] = 2.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Read pages of print: Tesseract's choices, a learnt channel, and a language model together.
 
-    Writes for each page its text and hOCR with corrected words, and a report that shows each change with its reason;
-    with --fit only channel.json. Prints how many words were changed; exits with 2 where a page cannot be read, or
-    Tesseract is not installed.
+    Writes for each page its text and hOCR with corrected words, and a report that shows each change with its reason.
+    Prints how many words were changed; exits with 2 where a page cannot be read, or Tesseract is not installed.
 
     \b
     Example: llrnn read runs/turkish page1.png page2.png --lang tur --words names.txt --out corrected
-    Example: llrnn read runs/turkish sample1.png sample2.png --lang tur --fit truth --out fitted
+    Example: llrnn read runs/turkish page1.hocr --json
     """
     if lang is None and any(page.suffix != ".hocr" for page in pages):
         raise ConfigError("pictures need the name of their language; say --lang tur, or give files of hOCR")
@@ -56,37 +52,16 @@ def read_verb(
     if len({*stems}) < len(stems):
         raise ConfigError("pages need names of their own, found one twice; rename a file")
     options.make_output_folder(out)
-    if fit is not None:
-        options.refuse_idle(context, "with --fit, which learns a channel", "words", "channel", "weight", "per_word")
-        _fit(pages, lang, fit, out, as_json)
-        return
     _read(model, pages, lang, out, words, channel, (weight, per_word), as_json)
 
 
 @contextmanager
-def _seen(pages: Sequence[Path], lang: str | None) -> Iterator[Iterator[tuple[Path, Path]]]:
+def recognised(pages: Sequence[Path], lang: str | None) -> Iterator[Iterator[tuple[Path, Path]]]:
     """Give pairs of a page and its file of hOCR, which Tesseract makes for pictures, one after the other."""
     from llrnn.inference.reading.hocr import recognise
 
     with tempfile.TemporaryDirectory() as folder:
         yield ((page, page if page.suffix == ".hocr" else recognise(page, lang or "", Path(folder))) for page in pages)
-
-
-def _fit(pages: Sequence[Path], lang: str | None, truth: Path, out: Path, as_json: bool) -> None:
-    from llrnn.inference.reading.channel import Channel, paired
-    from llrnn.inference.reading.hocr import read_hocr
-
-    pairs = []
-    with _seen(pages, lang) as files:
-        for page, file in files:
-            text = [line for _, line in read_lines(truth / f"{page.stem}.txt")]
-            found = paired(read_hocr(file), text)
-            if not found:
-                raise CorpusError(f"{page}: its true text is required, found another one in {truth}; correct it")
-            pairs += found
-    Channel.fit(pairs).save(out / "channel.json")
-    told = {"out": str(out / "channel.json"), "lines": len(pairs)}
-    options.say(told, as_json, lambda said: show.text(f"{said['out']}: learnt from {said['lines']:,} lines"))
 
 
 def _read(
@@ -112,7 +87,7 @@ def _read(
         loaded, forms = with_own_words(loaded, words)
     decoder = Decoder(WordModel(loaded, forms), seen, SearchSettings(*weights))
     reports, begun = [], time.monotonic()
-    with _seen(pages, lang) as files:
+    with recognised(pages, lang) as files:
         for page, file in files:
             found = decoder.read(read_hocr(file))
             text = "".join(f"{line.text}\n" for line in found)

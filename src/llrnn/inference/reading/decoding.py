@@ -13,7 +13,7 @@ does and that it does not. Hypotheses with equal row and letters are one: the be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -37,16 +37,16 @@ class Reading(Protocol[R]):
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """`weight` of log p and `words` for each chunk; a `beam` in nats, and at most `width` hypotheses at a column."""
+    """`weight` of log p and `words` for each chunk; a `beam` in nats, `width` and `closing` in hypotheses at a column.
 
-    weight: float = 0.8
+    `closing`: at most so many end their chunk there. `SearchSettings(weight=0.8)`
+    """
+
+    weight: float = 0.6
     words: float = 2.0
     beam: float = 8.0
     width: int = 16
-
-    @property
-    def closing_width(self) -> int:
-        return max(4, self.width // 3)
+    closing: int = 6
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,11 @@ class Decoder(Generic[R]):
         best = max(beam, key=lambda h: h.score)
         return _lines(lines, best.back), best.score
 
-    def score(self, lines: Sequence[PrintedLine], texts: Sequence[str]) -> float:
-        """Return the score of given texts of the lines, each by its best alignment: what a search may not miss."""
+    def score_alone(self, texts: Sequence[str]) -> float:
+        """Return what the model and the number of chunks add to the score of lines of text, at best."""
         self.model.forget([])
         beam = [_Hypothesis(0.0, self.model.start, "", None, 0.0)]
-        for line, text in zip(lines, texts, strict=True):
-            if line.columns:
-                seen = self.channel.log_best(line, text)
-                beam = [_Hypothesis(h.score + seen, h.row, "", None, h.bound) for h in beam]
+        for text in texts:
             beam = self._whole(beam, text)
         return max(h.score for h in beam)
 
@@ -157,7 +154,7 @@ class Decoder(Generic[R]):
                 if bound >= least:
                     found[key] = _Hypothesis(score, h.row, letters, None, bound), (text, h.back)
         closing.sort(key=lambda pair: -(pair[0] + pair[1].bound))
-        chosen = [(log, h) for log, h in closing[: self.settings.closing_width] if h.bound + log >= least]
+        chosen = [(log, h) for log, h in closing[: self.settings.closing] if h.bound + log >= least]
         ended = self.model.close([(h.row, h.letters) for _, h in chosen]) if chosen else []
         for (log, h), ways in zip(chosen, ended, strict=True):
             for log_p, row in ways:
@@ -173,7 +170,7 @@ class Decoder(Generic[R]):
 
     def _close(self, beam: list[_Hypothesis[R]]) -> list[_Hypothesis[R]]:
         """Return the hypotheses with their open chunks ended, equal ones joined."""
-        open_ = [h for h in beam if h.letters][: 2 * self.settings.closing_width]
+        open_ = [h for h in beam if h.letters][: 2 * self.settings.closing]
         done = {id(h.row): h for h in sorted(beam, key=lambda h: h.score) if not h.letters}
         for h, ways in zip(open_, self.model.close([(h.row, h.letters) for h in open_]), strict=True):
             for log_p, row in ways:
@@ -201,7 +198,3 @@ def _lines(lines: Sequence[PrintedLine], back: Back | None) -> list[ReadLine]:
         text = " ".join("".join(own + added for own, added in outcomes).split()) if outcomes else line.text
         found.append(ReadLine(line, text, outcomes))
     return found
-
-
-def words_of(lines: Iterable[ReadLine]) -> list[str]:
-    return [word for line in lines for word in line.text.split()]

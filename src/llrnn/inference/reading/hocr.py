@@ -21,9 +21,10 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import StrPath, read_file
@@ -31,8 +32,8 @@ from llrnn.ground.files import StrPath, read_file
 MOST_BYTES = 200_000_000  # a page of a book has half a million
 _DEEPEST, _MOST_LINES, _MOST_COLUMNS, _MOST_CHOICES, _LONGEST = 60, 100_000, 2_000, 200, 8
 _LINES = frozenset({"ocr_line", "ocr_header", "ocr_caption", "ocr_textfloat"})
-_CERTAIN = 100.0
-_SECONDS = 600.0
+_WORD = r"""(<span[^<>]*class=["']ocrx_word["'][^<>]*>(?:<(?:strong|em)>)*)[^<]*?(?=\s*<)"""
+_CERTAIN, _SECONDS = 100.0, 600.0  # of a character without a choice; for a page
 
 
 @dataclass(frozen=True)
@@ -236,42 +237,6 @@ def recognise(image: Path, language: str, out: Path, *, words: Path | None = Non
 
 
 def corrected(path: StrPath, words: Sequence[Sequence[str]]) -> str:
-    """Return a file of hOCR without choices, with these words in the places of its own, line by line."""
-    writer = _Writer([list(line) for line in words])
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = writer.start, writer.end
-    parser.CharacterDataHandler = writer.characters
-    parser.Parse(read_file(path, limit=MOST_BYTES), True)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + "".join(writer.parts) + "\n"
-
-
-class _Writer:
-    """Handlers that copy what they are given, but for words."""
-
-    def __init__(self, words: Sequence[list[str]]) -> None:
-        self.parts, self._words, self._line = list[str](), words, -1
-        self._word, self._within, self._depth = 0, 0, 0  # the depth of the word that is open, and of the element
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        if self._within:
-            return
-        if attributes.get("class", "") in _LINES:
-            self._line, self._word = self._line + 1, 0
-        self.parts.append(f"<{tag}{''.join(f' {key}={quoteattr(value)}' for key, value in attributes.items())}>")
-        if attributes.get("class") == "ocrx_word":
-            self._within = self._depth
-            line = self._words[self._line] if 0 <= self._line < len(self._words) else []
-            self.parts.append(escape(line[self._word]) if self._word < len(line) else "")
-            self._word += 1
-
-    def characters(self, text: str) -> None:
-        if not self._within:
-            self.parts.append(escape(text))
-
-    def end(self, tag: str) -> None:
-        if not self._within or self._within == self._depth:
-            self.parts.append(f"</{tag}>")
-            self._within = 0
-        self._depth -= 1
+    """Return a file of hOCR with these words in the places of its own, line by line; choices stay as they are."""
+    text, new = read_file(path, limit=MOST_BYTES).decode(errors="replace"), iter(chain.from_iterable(words))
+    return re.sub(_WORD, lambda found: found[1] + escape(next(new, "")), text)

@@ -16,7 +16,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from llrnn.model.network import LLRNN
 from llrnn.text.tokenisers import Casing
 
 _FEW = 3000  # listed words that are summed one by one
-_KEPT_SUMS, _KEPT_WORDS, _KEPT_ROWS = 20_000, 200_000, 4_000
+_KEPT_SUMS, _KEPT = 20_000, 200_000  # what was asked of prefixes, and of words
 _FORM_COUNT = 20  # as if the form of a user's word had been seen so often
 _NEW_CASE = math.log(1e-5)  # of capitals that nobody has seen
 _LAST = "\U0010ffff"
@@ -40,7 +40,7 @@ _UNLISTED_SHARE = 1e-6  # of a domain's strings: at least so much is taken to be
 
 
 @dataclass(eq=False, slots=True)
-class Said:
+class Next:
     """What a model says of the word behind some others, and its state there.
 
     `classes` (G,): p(x) / b(x) of the words of each class; `at`: sorted places in the list of the words that have more
@@ -74,7 +74,7 @@ class Row:
     before: Row | None
     symbol: int
     begins: bool
-    said: Said | None = None
+    next: Next | None = None
     masses: dict[str, float] = field(default_factory=dict)
     after: dict[tuple[int, bool], Row] = field(default_factory=dict)
 
@@ -99,10 +99,9 @@ class WordModel:
         self._place_of = np.full(len(vocabulary), -1)
         self._place_of[self._order] = np.arange(len(self._order))
         self._cells = np.arange(vocabulary.n_words, len(vocabulary))
-        self._sums: dict[str, tuple[int, int, Floats | None, list[float]]] = {}
-        self._located: dict[str, tuple[int, float]] = {}
-        self._cuts: dict[str, tuple[str, ...]] = {}
-        self._cases: dict[tuple[str, bool], float] = {}
+        self._locate, self._case = lru_cache(_KEPT)(self._found), lru_cache(_KEPT)(self._log_case)
+        self._cut = lru_cache(_KEPT)(lambda chunk: tuple(self.tokeniser.tokenise(chunk)))
+        self._begin = lru_cache(_KEPT_SUMS)(self._begun)
         self._table: Floats | None = None
         self._class_of: Ints = np.zeros(0, dtype=np.int64)
 
@@ -113,7 +112,7 @@ class WordModel:
         """The row at the beginning of a sentence, which stands alone: it is not given the sentences before it."""
         made = Row(None, self.vocabulary.eos, True)
         with torch.no_grad():
-            made.said = self._said(*self.model.step(self.model.start(), [self.vocabulary.eos]))[0]
+            made.next = self._next_of(*self.model.step(self.model.start(), [self.vocabulary.eos]))[0]
         return made
 
     def behind(self, row: Row, word: str) -> Row:
@@ -127,26 +126,26 @@ class WordModel:
 
     def ready(self, rows: Iterable[Row]) -> None:
         """Let the model read the words of these rows, all in one step; those before them must have been read."""
-        new = [row for row in {id(row): row for row in rows}.values() if row.said is None]
+        new = [row for row in {id(row): row for row in rows}.values() if row.next is None]
         if new:
             with torch.no_grad():
-                states = ModelState.joined([_said(row.before).state for row in new], self.model.device)
+                states = ModelState.joined([_next_of(row.before).state for row in new], self.model.device)
                 for row, own in zip(
-                    new, self._said(*self.model.step(states, [row.symbol for row in new])), strict=True
+                    new, self._next_of(*self.model.step(states, [row.symbol for row in new])), strict=True
                 ):
-                    row.said, row.before = own, None
+                    row.next, row.before = own, None
 
-    def _asked(self, row: Row) -> Said:
-        if row.said is None:
+    def _asked(self, row: Row) -> Next:
+        if row.next is None:
             self.ready([row])
-        return _said(row)
+        return _next_of(row)
 
     def forget(self, kept: Sequence[Row]) -> None:
         """Forget what was asked, and all rows that only led to others than these."""
         for row in (self.start, *kept):
             row.masses, row.after = {}, {}
 
-    def _said(self, p: Distribution, state: ModelState) -> list[Said]:
+    def _next_of(self, p: Distribution, state: ModelState) -> list[Next]:
         p.require_mass()
         n = p.n
         position, symbol = (
@@ -162,7 +161,7 @@ class WordModel:
         made = []
         for i, own in enumerate(state.rows()):
             bounds = [float(part.max(initial=-np.inf)) for part in np.split(cells[i], sizes)] if len(left) else []
-            made.append(Said(own, float(asked[i, -1]), classes[i], *more[i], summed[i], cells[i], bounds))
+            made.append(Next(own, float(asked[i, -1]), classes[i], *more[i], summed[i], cells[i], bounds))
         return made
 
     def _sparse(self, p: Distribution) -> tuple[list[Floats], list[tuple[Ints, Floats]], list[Floats | None]]:
@@ -194,29 +193,24 @@ class WordModel:
 
     # --- words
 
-    def _locate(self, word: str) -> tuple[int, float]:
-        found = self._located.get(word)
-        if found is None:
-            if len(self._located) > _KEPT_WORDS:
-                self._located.clear()
-            ids, inside = self.vocabulary.find([word])
-            found = self._located[word] = int(ids[0]), float(inside[0])
-        return found
+    def _found(self, word: str) -> tuple[int, float]:
+        ids, inside = self.vocabulary.find([word])
+        return int(ids[0]), float(inside[0])
 
     def log_p(self, row: Row, word: str) -> float:
         """Return log p of a word, in the model's lowercase, after a row."""
         symbol, inside = self._locate(word)
-        place, said = int(self._place_of[symbol]), self._asked(row)
+        place, then = int(self._place_of[symbol]), self._asked(row)
         if place < 0:
             first = self.vocabulary.n_words
             if symbol < first:  # no word of the model
                 return -math.inf
-            return float(said.cells[symbol - first]) + inside + float(self.vocabulary.log_left[symbol - first])
-        if said.summed is not None:
-            mass = float(said.summed[place + 1] - said.summed[place])
+            return float(then.cells[symbol - first]) + inside + float(self.vocabulary.log_left[symbol - first])
+        if then.summed is not None:
+            mass = float(then.summed[place + 1] - then.summed[place])
         else:
             assert self._table is not None
-            mass = float(said.classes[self._class_of[place]] * self._table[place]) + said.more_of(place, place + 1)
+            mass = float(then.classes[self._class_of[place]] * self._table[place]) + then.more_of(place, place + 1)
         return math.log(mass) if mass > 0 else -math.inf
 
     def log_mass(self, row: Row, letters: str) -> float:
@@ -227,44 +221,37 @@ class WordModel:
         return found
 
     def _mass(self, row: Row, letters: str) -> float:
-        said, (low, high, by_class, log_q) = self._asked(row), self._begin(letters)
-        if said.summed is not None:
-            mass = float(said.summed[high] - said.summed[low])
+        then, (low, high, by_class, log_q) = self._asked(row), self._begin(letters)
+        if then.summed is not None:
+            mass = float(then.summed[high] - then.summed[low])
         elif by_class is not None:
-            mass = float(said.classes @ by_class)
+            mass = float(then.classes @ by_class)
         elif low < high:
             assert self._table is not None
-            mass = float(said.classes[self._class_of[low:high]] @ self._table[low:high])
+            mass = float(then.classes[self._class_of[low:high]] @ self._table[low:high])
         else:
             mass = 0.0
         if low < high:
-            mass += said.more_of(low, high)
-        for bound, log in zip(said.bounds, log_q, strict=True):
+            mass += then.more_of(low, high)
+        for bound, log in zip(then.bounds, log_q, strict=True):
             mass += math.exp(min(bound + log, 0.0))
         return math.log(min(mass, 1.0)) if mass > 0 else -math.inf
 
-    def _begin(self, letters: str) -> tuple[int, int, Floats | None, list[float]]:
+    def _begun(self, letters: str) -> tuple[int, int, Floats | None, list[float]]:
         """Return which listed words begin so, their prior by class if they are many, and log Σ q of each domain."""
-        if letters not in self._sums:
-            if len(self._sums) > _KEPT_SUMS:
-                self._sums.clear()
-            before = (
-                self._begin(letters[:-1])
-                if letters
-                else (0, len(self._words), None, [0.0] * len(self.vocabulary.domains))
-            )
-            low = bisect_left(self._words, letters, before[0], before[1])
-            high = bisect_left(self._words, letters + _LAST, low, before[1])
-            by_class: Floats | None = None
-            if high - low > _FEW and self._table is not None:
-                size = len(_said(self.start).classes)
-                by_class = np.bincount(self._class_of[low:high], self._table[low:high], size).astype(np.float64)
-            log_q = [
-                -math.inf if one == -math.inf else self._unlisted(number, letters, low, high)
-                for number, one in enumerate(before[3])
-            ]
-            self._sums[letters] = (low, high, by_class, log_q)
-        return self._sums[letters]
+        if not letters:
+            return 0, len(self._words), None, [0.0] * len(self.vocabulary.domains)
+        first, last, _, before = self._begin(letters[:-1])
+        low = bisect_left(self._words, letters, first, last)
+        high = bisect_left(self._words, letters + _LAST, low, last)
+        by_class: Floats | None = None
+        if high - low > _FEW and self._table is not None:
+            size = len(_next_of(self.start).classes)
+            by_class = np.bincount(self._class_of[low:high], self._table[low:high], size).astype(np.float64)
+        log_q = [
+            -math.inf if one == -math.inf else self._unlisted(n, letters, low, high) for n, one in enumerate(before)
+        ]
+        return low, high, by_class, log_q
 
     def _unlisted(self, number: int, letters: str, low: int, high: int) -> float:
         """Return log Σ q(x) over the strings of a domain that begin with `letters` and are not listed."""
@@ -288,29 +275,19 @@ class WordModel:
 
     def cut(self, chunk: str) -> Sequence[str]:
         """Return the words of a chunk, what stands between blanks, as they are written."""
-        if chunk.isalpha():
-            return (chunk,)
-        found = self._cuts.get(chunk)
-        if found is None:
-            if len(self._cuts) > _KEPT_WORDS:
-                self._cuts.clear()
-            found = self._cuts[chunk] = tuple(self.tokeniser.tokenise(chunk))
-        return found
+        return (chunk,) if chunk.isalpha() else self._cut(chunk)
 
     def lower(self, word: str) -> str:
         return self.tokeniser.lower(word) if self.model.reads_lowercase else word
 
     def log_case(self, row: Row, form: str) -> float:
         """Return log p of the capitals of a form, given the word; of some that nobody has seen a small number."""
-        if self.casing is None:
-            return 0.0
-        key = form, row.begins and _is_cased(form)
-        if key not in self._cases:
-            if len(self._cases) > _KEPT_WORDS:
-                self._cases.clear()
-            p = self.casing.p(form, first=key[1])
-            self._cases[key] = math.log(p) if p > 0 else _NEW_CASE
-        return self._cases[key]
+        return 0.0 if self.casing is None else self._case(form, row.begins and _is_cased(form))
+
+    def _log_case(self, form: str, first: bool) -> float:
+        assert self.casing is not None
+        p = self.casing.p(form, first=first)
+        return math.log(p) if p > 0 else _NEW_CASE
 
     def open_mass(self, row: Row, letters: str) -> float:
         """Return a bound above log p of all texts that go on with these letters of a chunk."""
@@ -320,7 +297,7 @@ class WordModel:
             small = self.lower(word)
             total += self.log_p(row, small) + self.log_case(row, word)
             row = self.behind(row, small)
-            if row.said is None:
+            if row.next is None:
                 return total
         return total + self.log_mass(row, self.lower(last))
 
@@ -351,7 +328,7 @@ class WordModel:
             self.ready([row for *_, row, _ in further])
             for i, log, row, words in further:
                 if not words:
-                    found[i].append((log + _said(row).log_eos, self.start))
+                    found[i].append((log + _next_of(row).log_eos, self.start))
             open_ = [one for one in further if one[-1]]
         return found
 
@@ -361,10 +338,10 @@ def _with_forms(casing: Casing, forms: Iterable[str]) -> Casing:
     return Casing(**{**casing.settings(), "forms": {**casing.forms, **own}})
 
 
-def _said(row: Row | None) -> Said:
+def _next_of(row: Row | None) -> Next:
     assert row is not None
-    assert row.said is not None
-    return row.said
+    assert row.next is not None
+    return row.next
 
 
 def may_end(words: Sequence[str]) -> bool:

@@ -37,7 +37,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Self
 
@@ -683,23 +683,18 @@ class Spelling(Domain):
         """
         return self._begun(letters)[1]
 
-    def _begun(self, letters: str) -> tuple[int, float]:
-        """Return the state of the character model after `letters`, and their log-probability; kept for each prefix."""
-        if letters not in self._prefixes:
-            if len(self._prefixes) >= _PREFIXES:
-                self._prefixes.clear()
-            self._prefixes[letters] = self._further(*self._begun(letters[:-1]), letters[-1]) if letters else (0, 0.0)
-        return self._prefixes[letters]
+    @cached_property
+    def _begun(self) -> Callable[[str], tuple[int, float]]:
+        """The state of the character model after some letters, and their log-probability; kept for many prefixes."""
+        return lru_cache(_PREFIXES)(self._read_letters)
 
-    def _further(self, state: int, log: float, character: str) -> tuple[int, float]:
-        column = self._columns(character)
+    def _read_letters(self, letters: str) -> tuple[int, float]:
+        if not letters:
+            return 0, 0.0
+        (state, log), column = self._begun(letters[:-1]), self._columns(letters[-1])
         if column is None:
             return 0, -np.inf
         return int(self._model.moves[state, column[0]]), log + float(self._model.log_gain[state, column[0]])
-
-    @cached_property
-    def _prefixes(self) -> dict[str, tuple[int, float]]:
-        return {}
 
     def _summed(self, letters: str) -> Floats:
         columns = self._columns(letters)
