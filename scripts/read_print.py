@@ -36,8 +36,8 @@ import torch
 
 from llrnn.inference.reading.channel import read_channel
 from llrnn.inference.reading.decoding import Decoder, SearchSettings
-from llrnn.inference.reading.hocr import Column, PrintedLine, read_hocr, recognise
-from llrnn.inference.reading.words import Next, Row, WordModel
+from llrnn.inference.reading.hocr import PrintColumn, PrintedLine, read_hocr, recognise
+from llrnn.inference.reading.words import NextMasses, WordModel, WordRow
 from llrnn.model.checkpoint import load
 from llrnn_lab.studies.channel import fit_channel, paired, score_of
 
@@ -88,7 +88,7 @@ def pages(folder: Path, part: str) -> list[Page]:
 def lines_of(page: Page) -> list[PrintedLine]:
     return [
         PrintedLine(
-            text, tuple(Column(tuple(map(tuple, c["choices"])), c["written"]) for c in columns), tuple(ends), name
+            text, tuple(PrintColumn(tuple(map(tuple, c["choices"])), c["written"]) for c in columns), tuple(ends), name
         )
         for text, name, ends, columns in page["lines"]
     ]
@@ -181,17 +181,17 @@ class WordNGrams(WordModel):
         self.contexts: dict[int, tuple[Hashable, ...]] = {}
 
     @cached_property
-    def start(self) -> Row:
-        made = Row(None, self.vocabulary.eos, True)
+    def start(self) -> WordRow:
+        made = WordRow(None, self.vocabulary.eos, True)
         made.next = self.next_of((self.vocabulary.eos,))
         return made
 
-    def ready(self, rows: Iterable[Row]) -> None:
+    def ready(self, rows: Iterable[WordRow]) -> None:
         for row in rows:
             if row.next is None:
                 row.next = self.next_of((*row.before.next.state, row.symbol)[1 - self.ngrams.order :])
 
-    def next_of(self, context: tuple[Hashable, ...]) -> Next:
+    def next_of(self, context: tuple[Hashable, ...]) -> NextMasses:
         left, more = self.ngrams.above(context)
         first, log_left = self.vocabulary.n_words, self.vocabulary.log_left
         exceptions = {int(self._place_of[x]): mass for x, mass in more.items() if self._place_of[x] >= 0}
@@ -207,7 +207,7 @@ class WordNGrams(WordModel):
         bounds = [float(part.max(initial=-np.inf)) for part in np.split(log_cells, sizes)]
         eos = self.vocabulary.eos
         log_eos = math.log(left * self.lowest[eos] + more.get(eos, 0.0))
-        return Next(context, log_eos, np.array([left]), places, sums, None, log_cells, bounds)
+        return NextMasses(context, log_eos, np.array([left]), places, sums, None, log_cells, bounds)
 
 
 class Letters:

@@ -21,7 +21,7 @@ from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.inference.reading import hocr
 from llrnn.inference.reading.channel import OTHER, Channel, read_channel
 from llrnn.inference.reading.decoding import Decoder, SearchSettings
-from llrnn.inference.reading.hocr import Column, PrintedLine, corrected, printed_line, read_hocr, recognise
+from llrnn.inference.reading.hocr import PrintColumn, PrintedLine, corrected, printed_line, read_hocr, recognise
 from llrnn.inference.reading.report import places, report
 from llrnn.inference.reading.words import WordModel, may_end
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Recent
@@ -117,7 +117,7 @@ def test_a_file_with_other_words_is_hocr_again(tmp_path: Path) -> None:
 
 characters = st.sampled_from("tlr e")
 columns = st.builds(
-    Column,
+    PrintColumn,
     st.lists(st.tuples(characters, st.floats(0, 100)), min_size=1, max_size=3, unique_by=lambda one: one[0]).map(tuple),
     st.sampled_from(["", "t", "l", "r", " "]),
 )
@@ -174,7 +174,7 @@ def test_posteriors_are_the_slope_of_log_p() -> None:
 def confused(text: str) -> PrintedLine:
     """A line in which a recogniser takes every t for l, and is sure of it."""
     seen = [[("l", 90.0), ("t", 40.0)] if c == "t" else [(c, 99.0)] for c in text]
-    return PrintedLine(text.replace("t", "l"), tuple(Column(tuple(one), one[0][0]) for one in seen), (len(text),))
+    return PrintedLine(text.replace("t", "l"), tuple(PrintColumn(tuple(one), one[0][0]) for one in seen), (len(text),))
 
 
 def test_a_channel_learns_what_is_confused_and_is_saved_sealed(tmp_path: Path) -> None:
@@ -286,10 +286,10 @@ def log_p_of(text: str, ends: tuple[bool, ...]) -> float:
 
 
 SEEN = [
-    Column((("L", 60.0), ("l", 55.0)), "L"),
-    Column((("a", 60.0), ("e", 70.0)), "a"),
-    Column(((" ", 90.0), (".", 30.0)), " "),
-    Column((("t", 60.0), (".", 50.0)), "t"),
+    PrintColumn((("L", 60.0), ("l", 55.0)), "L"),
+    PrintColumn((("a", 60.0), ("e", 70.0)), "a"),
+    PrintColumn(((" ", 90.0), (".", 30.0)), " "),
+    PrintColumn((("t", 60.0), (".", 50.0)), "t"),
 ]
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import StrPath, parse_json, read_file, sealed_json, write_atomically
-from llrnn.inference.reading.hocr import Column, PrintedLine
+from llrnn.inference.reading.hocr import PrintColumn, PrintedLine
 
 OTHER = "\ufffd"  # any character that is not offered
 _BOUNDS = (0.0, 0.5, 2.0, 6.0, 15.0, 30.0, 50.0, 70.0, 80.0, 88.0, 93.0, 96.0, 98.0)
@@ -104,7 +104,7 @@ class Channel:
             for t, column in enumerate(columns)
         ]
 
-    def _of_column(self, column: Column, before: str, after: str, quality: str) -> list[Outcome]:
+    def _of_column(self, column: PrintColumn, before: str, after: str, quality: str) -> list[Outcome]:
         own, found = column.written, dict[str, list[tuple[str, float]]]()
         best = max(log_confidence(confidence) for _, confidence in column.choices)
         for rank, (text, confidence) in enumerate(column.choices):
@@ -137,7 +137,7 @@ class Channel:
         rest = _flags("other", f"other {sure}", f"other {quality}")
         return [*((text, tuple(own)) for text, own in found.items()), ("", tuple(none)), (OTHER, tuple(rest))]
 
-    def _behind(self, column: Column, after: str, quality: str) -> list[Outcome]:
+    def _behind(self, column: PrintColumn, after: str, quality: str) -> list[Outcome]:
         own = column.written
         added = [
             (text, tuple(_flags("added", f"added {text}", f"{own}+{text}", f"added {quality}")))

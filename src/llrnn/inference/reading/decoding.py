@@ -24,7 +24,7 @@ R = TypeVar("R")
 Back = tuple["Back | None", int, str, str]  # the one before, the column, what came of it, what was added behind it
 
 
-class Reading(Protocol[R]):
+class LetterReader(Protocol[R]):
     """What the search asks of a model: `words.WordModel`, or another one that reads letters."""
 
     @property
@@ -73,7 +73,7 @@ class _Hypothesis(Generic[R]):
 class Decoder(Generic[R]):
     """A search for the text of lines: `Decoder(WordModel(model), channel).read(lines)`, a `ReadLine` for each."""
 
-    def __init__(self, model: Reading[R], channel: Channel, settings: SearchSettings | None = None) -> None:
+    def __init__(self, model: LetterReader[R], channel: Channel, settings: SearchSettings | None = None) -> None:
         self.model, self.channel, self.settings = model, channel, settings or SearchSettings()
 
     def read(self, lines: Sequence[PrintedLine]) -> list[ReadLine]:

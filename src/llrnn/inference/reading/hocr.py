@@ -37,12 +37,12 @@ _CERTAIN, _SECONDS = 100.0, 600.0  # of a character without a choice; for a page
 
 
 @dataclass(frozen=True)
-class Column:
+class PrintColumn:
     """A place of a line at which a character was seen: choices (character, confidence from 0 to 100) as they stand.
 
     `written`: what the recogniser's own text has of it, a character or "".
 
-        Column((("S", 99.1), ("5", 12.0)), "S")
+        PrintColumn((("S", 99.1), ("5", 12.0)), "S")
     """
 
     choices: tuple[tuple[str, float], ...]
@@ -57,7 +57,7 @@ class PrintedLine:
     """
 
     text: str
-    columns: tuple[Column, ...] = ()
+    columns: tuple[PrintColumn, ...] = ()
     ends: tuple[int, ...] = ()
     name: str = ""
 
@@ -153,7 +153,7 @@ def printed_line(words: Sequence[tuple[str, Sequence[Sequence[tuple[str, float]]
     printed_line([("Sinek", [[("S", 99.0), ("5", 12.0)], [("l", 60.0), ("i", 58.0)]])])
     """
     text = " ".join(word for word, _ in words)
-    columns, ends = list[Column](), list[int]()
+    columns, ends = list[PrintColumn](), list[int]()
     for number, (word, seen) in enumerate(words):
         shown = f" {word}" if number else word
         given = [[one for one in column if one[0]] for column in seen]
@@ -161,7 +161,7 @@ def printed_line(words: Sequence[tuple[str, Sequence[Sequence[tuple[str, float]]
         if not given:  # nothing to choose from
             given = [[(character, _CERTAIN)] for character in shown]
         written = _written(shown, given)
-        columns += [Column(tuple(column), own) for column, own in zip(given, written, strict=True)]
+        columns += [PrintColumn(tuple(column), own) for column, own in zip(given, written, strict=True)]
         ends.append(len(columns))
     without = all(not column for _, seen in words for column in seen)
     return PrintedLine(text, () if without else tuple(columns), tuple(ends), name)

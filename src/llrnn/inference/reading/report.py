@@ -23,7 +23,7 @@ _FEATURES = 3  # of a reason, the largest
 
 
 @dataclass(frozen=True)
-class Change:
+class WordChange:
     """A word that is read otherwise. `line`: its number from 1; `seen`: log-ratio of the channel; `why`: the model's.
 
     `before`, `after`: what Tesseract wrote and what is read; `why` is None where a whole word is not to be compared.
@@ -57,7 +57,7 @@ class PageReport(Renderable):
 
     name: str
     lines: tuple[ReadLine, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[WordChange, ...]
 
     @cached_property
     def kept(self) -> int:
@@ -78,14 +78,14 @@ class PageReport(Renderable):
 
 def report(model: LLRNN, channel: Channel, name: str, lines: Sequence[ReadLine]) -> PageReport:
     """Return what was changed on a page, each change with its reason. `report(model, channel, "page 1", lines)`"""
-    changes, text = list[Change](), ""
+    changes, text = list[WordChange](), ""
     for number, line in enumerate(lines, 1):
         outcomes = channel.outcomes(line.line) if line.outcomes else []
         begun = 0
         for before, after, end in zip(line.line.text.split(), places(line), line.line.ends, strict=False):
             if before != after:
                 seen = _seen(line, outcomes, begun, end)
-                changes.append(Change(number, before, after, seen, _why(model, text, before, after)))
+                changes.append(WordChange(number, before, after, seen, _why(model, text, before, after)))
             begun, text = end, f"{text} {after}"[-500:]
     return PageReport(name, tuple(lines), tuple(changes))
 

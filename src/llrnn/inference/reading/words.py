@@ -40,7 +40,7 @@ _UNLISTED_SHARE = 1e-6  # of a domain's strings: at least so much is taken to be
 
 
 @dataclass(eq=False, slots=True)
-class Next:
+class NextMasses:
     """What a model says of the word behind some others, and its state there.
 
     `classes` (G,): p(x) / b(x) of the words of each class; `at`: sorted places in the list of the words that have more
@@ -64,19 +64,19 @@ class Next:
 
 
 @dataclass(eq=False, slots=True)
-class Row:
+class WordRow:
     """A place behind some words: behind the `word` with the id `symbol` after the row `before`.
 
     The model reads that word once somebody asks (`WordModel.ready`), all that are asked for at once. `begins`: whether
     a word with letters here begins the sentence; `masses`: what was asked of it; `after`: the rows behind it.
     """
 
-    before: Row | None
+    before: WordRow | None
     symbol: int
     begins: bool
-    next: Next | None = None
+    next: NextMasses | None = None
     masses: dict[str, float] = field(default_factory=dict)
-    after: dict[tuple[int, bool], Row] = field(default_factory=dict)
+    after: dict[tuple[int, bool], WordRow] = field(default_factory=dict)
 
 
 class WordModel:
@@ -108,23 +108,23 @@ class WordModel:
     # --- rows
 
     @cached_property
-    def start(self) -> Row:
+    def start(self) -> WordRow:
         """The row at the beginning of a sentence, which stands alone: it is not given the sentences before it."""
-        made = Row(None, self.vocabulary.eos, True)
+        made = WordRow(None, self.vocabulary.eos, True)
         with torch.no_grad():
             made.next = self._next_of(*self.model.step(self.model.start(), [self.vocabulary.eos]))[0]
         return made
 
-    def behind(self, row: Row, word: str) -> Row:
+    def behind(self, row: WordRow, word: str) -> WordRow:
         """Return the row behind a word, in the model's lowercase; always the same one."""
         cased = _is_cased(word)
         key = self._locate(word)[0], cased
         found = row.after.get(key)
         if found is None:
-            found = row.after[key] = Row(row, key[0], row.begins and not cased)
+            found = row.after[key] = WordRow(row, key[0], row.begins and not cased)
         return found
 
-    def ready(self, rows: Iterable[Row]) -> None:
+    def ready(self, rows: Iterable[WordRow]) -> None:
         """Let the model read the words of these rows, all in one step; those before them must have been read."""
         new = [row for row in {id(row): row for row in rows}.values() if row.next is None]
         if new:
@@ -135,17 +135,17 @@ class WordModel:
                 ):
                     row.next, row.before = own, None
 
-    def _asked(self, row: Row) -> Next:
+    def _asked(self, row: WordRow) -> NextMasses:
         if row.next is None:
             self.ready([row])
         return _next_of(row)
 
-    def forget(self, kept: Sequence[Row]) -> None:
+    def forget(self, kept: Sequence[WordRow]) -> None:
         """Forget what was asked, and all rows that only led to others than these."""
         for row in (self.start, *kept):
             row.masses, row.after = {}, {}
 
-    def _next_of(self, p: Distribution, state: ModelState) -> list[Next]:
+    def _next_of(self, p: Distribution, state: ModelState) -> list[NextMasses]:
         p.require_mass()
         n = p.n
         position, symbol = (
@@ -161,7 +161,7 @@ class WordModel:
         made = []
         for i, own in enumerate(state.rows()):
             bounds = [float(part.max(initial=-np.inf)) for part in np.split(cells[i], sizes)] if len(left) else []
-            made.append(Next(own, float(asked[i, -1]), classes[i], *more[i], summed[i], cells[i], bounds))
+            made.append(NextMasses(own, float(asked[i, -1]), classes[i], *more[i], summed[i], cells[i], bounds))
         return made
 
     def _sparse(self, p: Distribution) -> tuple[list[Floats], list[tuple[Ints, Floats]], list[Floats | None]]:
@@ -197,7 +197,7 @@ class WordModel:
         ids, inside = self.vocabulary.find([word])
         return int(ids[0]), float(inside[0])
 
-    def log_p(self, row: Row, word: str) -> float:
+    def log_p(self, row: WordRow, word: str) -> float:
         """Return log p of a word, in the model's lowercase, after a row."""
         symbol, inside = self._locate(word)
         place, then = int(self._place_of[symbol]), self._asked(row)
@@ -213,14 +213,14 @@ class WordModel:
             mass = float(then.classes[self._class_of[place]] * self._table[place]) + then.more_of(place, place + 1)
         return math.log(mass) if mass > 0 else -math.inf
 
-    def log_mass(self, row: Row, letters: str) -> float:
+    def log_mass(self, row: WordRow, letters: str) -> float:
         """Return log p(the next word begins with `letters`), or a bound above it, after a row; lowercase letters."""
         found = row.masses.get(letters)
         if found is None:
             found = row.masses[letters] = self._mass(row, letters) if letters else 0.0
         return found
 
-    def _mass(self, row: Row, letters: str) -> float:
+    def _mass(self, row: WordRow, letters: str) -> float:
         then, (low, high, by_class, log_q) = self._asked(row), self._begin(letters)
         if then.summed is not None:
             mass = float(then.summed[high] - then.summed[low])
@@ -280,7 +280,7 @@ class WordModel:
     def lower(self, word: str) -> str:
         return self.tokeniser.lower(word) if self.model.reads_lowercase else word
 
-    def log_case(self, row: Row, form: str) -> float:
+    def log_case(self, row: WordRow, form: str) -> float:
         """Return log p of the capitals of a form, given the word; of some that nobody has seen a small number."""
         return 0.0 if self.casing is None else self._case(form, row.begins and _is_cased(form))
 
@@ -289,7 +289,7 @@ class WordModel:
         p = self.casing.p(form, first=first)
         return math.log(p) if p > 0 else _NEW_CASE
 
-    def open_mass(self, row: Row, letters: str) -> float:
+    def open_mass(self, row: WordRow, letters: str) -> float:
         """Return a bound above log p of all texts that go on with these letters of a chunk."""
         *complete, last = self.cut(letters)
         total = 0.0
@@ -301,20 +301,20 @@ class WordModel:
                 return total
         return total + self.log_mass(row, self.lower(last))
 
-    def prepare(self, chunks: Sequence[tuple[Row, str]]) -> None:
+    def prepare(self, chunks: Sequence[tuple[WordRow, str]]) -> None:
         """Let the model read what is behind open chunks, and the first of several words in one of them."""
         rows = [row for row, _ in chunks]
         self.ready(rows)
         further = ((row, self.cut(letters)) for row, letters in chunks if letters and not letters.isalpha())
         self.ready([self.behind(row, self.lower(words[0])) for row, words in further if len(words) > 1])
 
-    def close(self, chunks: Sequence[tuple[Row, str]]) -> list[list[tuple[float, Row]]]:
+    def close(self, chunks: Sequence[tuple[WordRow, str]]) -> list[list[tuple[float, WordRow]]]:
         """Return for each chunk the ways on: log p of its words, and of the end of the sentence, and the row then."""
-        found: list[list[tuple[float, Row]]] = [[] for _ in chunks]
+        found: list[list[tuple[float, WordRow]]] = [[] for _ in chunks]
         open_ = [(i, 0.0, row, self.cut(chunk)) for i, (row, chunk) in enumerate(chunks)]
         ends = [may_end(words) for *_, words in open_]
         while open_:
-            further = list[tuple[int, float, Row, Sequence[str]]]()
+            further = list[tuple[int, float, WordRow, Sequence[str]]]()
             for i, log, row, words in open_:
                 small = self.lower(words[0])
                 log += self.log_p(row, small) + self.log_case(row, words[0])
@@ -338,7 +338,7 @@ def _with_forms(casing: Casing, forms: Iterable[str]) -> Casing:
     return Casing(**{**casing.settings(), "forms": {**casing.forms, **own}})
 
 
-def _next_of(row: Row | None) -> Next:
+def _next_of(row: WordRow | None) -> NextMasses:
     assert row is not None
     assert row.next is not None
     return row.next
