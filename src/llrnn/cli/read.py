@@ -37,7 +37,7 @@ def read_verb(
     per_word: Annotated[float, typer.Option(help="Added for each word, in nats.")] = 2.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Read pages of print again: Tesseract's choices, a channel and a language model.
+    """Read pages of print again, by what Tesseract saw and a model.
 
     Writes for each page its text and hOCR with corrected words, and a report that shows each change with its reason.
     Prints how many words were changed; exits with 2 where a page cannot be read, or Tesseract is not installed.
