@@ -9,7 +9,7 @@ taken for which, blanks, deletion, insertion. Offered are the choices of the col
 character was written, nothing, and OTHER, which is any other character, all of them alike. What is confused over two
 columns (`rn`, `m`) is a confusion that looks at the next character written, with a deletion that looks at the last one.
 
-`llrnn experiment channel` (`llrnn_lab`) fits one to pages whose text is known.
+`llrnn experiment channel` fits one to pages whose text is known.
 """
 
 from __future__ import annotations
