@@ -7,7 +7,7 @@ page is drawn large, turned by a little, made small, blurred, and gets grey nois
 2 and 5 % of the characters wrong at levels 1, 2 and 3. OUT/000.png is a page, OUT/000.txt what stands on it, line by
 line; the same seed gives the same pages. `--skip`: pages of text that are passed over first.
 
-It needs Pillow and Debian's fonts-dejavu-core, fonts-liberation and fonts-freefont-ttf, which no script installs yet.
+It needs Pillow and Debian's fonts-dejavu-core, fonts-liberation and fonts-freefont-ttf (scripts/system-packages).
 """
 
 from __future__ import annotations

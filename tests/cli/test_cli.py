@@ -62,9 +62,9 @@ VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare",
 VERBS += ["pairs templates"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "rescore"]
 VERBS += ["adapt", "model mix", "model condense", "experiment adaptation", "experiment rescoring"]
-VERBS += ["words add", "words remove"]
+VERBS += ["words add", "words remove", "read"]
 VERBS += ["compare", "bench", "bench bodies", "bench constraint", "bench objectives", "serve"]
-VERBS += ["complete", "export keyboard", "experiment typing"]
+VERBS += ["complete", "export keyboard", "experiment typing", "experiment channel"]
 VERBS += ["data build", "data show", "data check", "data tokenise"]
 VERBS += [
     "init",

@@ -39,6 +39,7 @@ VERBS = {
     "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
     "adapt": ("llrnn.cli.verbs:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
     "bias": ("llrnn.cli.bias:bias_verb", "Favour words and phrases in any model, exactly, and at next to no cost."),
+    "read": ("llrnn.cli.read:read_verb", "Read pages of print again, by what Tesseract saw and a model."),
     "rescore": ("llrnn.cli.rescore:rescore_verb", "Rescore n-best lists with a model: word error rates."),
     "export": ("llrnn.cli.export:export_app", "Write a model as one small file that other programs read."),
     "words": ("llrnn.cli.verbs:words_app", "Add words to a trained model and remove them, without training."),

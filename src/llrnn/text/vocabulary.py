@@ -148,6 +148,13 @@ class Domain(ABC):
             found[cell] = np.logaddexp.reduce(self.locate(strings)[1]) if strings else -np.inf
         return found
 
+    def log_total_of(self, letters: str) -> float:
+        """Return log Σ q(x) over all strings x that begin with `letters`, or a bound above it; −∞ if there are none.
+
+        q(x) is the weight of a string in the domain. Subclasses override it where the cells need not be told apart.
+        """
+        return float(np.logaddexp.reduce(self.log_mass_of(letters)))
+
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         """Iterate over (score, string) for the strings that begin with the prefix `letters`, highest score first.
 

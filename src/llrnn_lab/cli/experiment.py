@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
-from llrnn.ground.errors import ConfigError
+from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import write_atomically
+from llrnn.text.readers import read_lines
 
 Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
 Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
@@ -334,6 +335,32 @@ def own_texts_verb(
         data, out, chosen, which, seeds=seeds, processes=parallel, device=present(device), deadline=deadline, tell=tell
     )
     typer.echo((out / "own-texts.md").read_text(encoding="utf8"))
+
+
+@experiment_app.command("channel")
+def channel_verb(
+    pages: Annotated[list[Path], typer.Argument(help="Pictures of pages, or files of hOCR with choices: .hocr.")],
+    truth: Annotated[Path, typer.Option(help="A folder with the true text of each page, NAME.txt.")],
+    out: Annotated[Path, typer.Option(help="The file that `llrnn read --channel` takes.")],
+    lang: Annotated[str | None, typer.Option(help="Tesseract's name of the language, such as tur.")] = None,
+) -> None:
+    """Learn from pages whose text is known what is meant by what Tesseract sees, for `llrnn read`.
+
+    Example: llrnn experiment channel page1.png page2.png --lang tur --truth texts --out channel.json
+    """
+    from llrnn.cli.read import recognised
+    from llrnn.inference.reading.hocr import read_hocr
+    from llrnn_lab.studies.channel import fit_channel, paired
+
+    pairs = []
+    with recognised(pages, lang) as files:
+        for page, file in files:
+            found = paired(read_hocr(file), [line for _, line in read_lines(truth / f"{page.stem}.txt")])
+            if not found:
+                raise CorpusError(f"{page}: its true text is required, found another one in {truth}; correct it")
+            pairs += found
+    fit_channel(pairs).save(out)
+    tell(f"{out}: learnt from {len(pairs):,} lines")
 
 
 @experiment_app.command("typing")

@@ -37,7 +37,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Self
 
@@ -57,6 +57,7 @@ from llrnn.languages.ngrams.trie import Trie
 from llrnn.text.automata import DFA, KINDS, Alphabet, first_of, paired
 from llrnn.text.vocabulary import EOS, MOST_MEMBERS, OUTSIDE, Cell, Domain
 
+_PREFIXES = 200_000  # prefixes of which the state is kept
 _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not told apart from others of its kind
 
 
@@ -674,6 +675,26 @@ class Spelling(Domain):
         A cell is a set of strings that share one symbol, q(x) the weight of a string in the domain.
         """
         return {}
+
+    def log_total_of(self, letters: str) -> float:
+        """Return the log-probability of the characters `letters` at the beginning of a string, whatever comes then.
+
+        That is a bound: strings that the domain does not have, such as those of other domains, are included.
+        """
+        return self._begun(letters)[1]
+
+    @cached_property
+    def _begun(self) -> Callable[[str], tuple[int, float]]:
+        """The state of the character model after some letters, and their log-probability; kept for many prefixes."""
+        return lru_cache(_PREFIXES)(self._read_letters)
+
+    def _read_letters(self, letters: str) -> tuple[int, float]:
+        if not letters:
+            return 0, 0.0
+        (state, log), column = self._begun(letters[:-1]), self._columns(letters[-1])
+        if column is None:
+            return 0, -np.inf
+        return int(self._model.moves[state, column[0]]), log + float(self._model.log_gain[state, column[0]])
 
     def _summed(self, letters: str) -> Floats:
         columns = self._columns(letters)

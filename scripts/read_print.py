@@ -1,0 +1,469 @@
+"""What reading print gains by a language model: Tesseract, a learnt channel, and models behind it, in one table.
+
+    python scripts/read_print.py pages DATA OUT tr     pages of a treebank, drawn and recognised: OUT/tr/*.json.gz
+    python scripts/read_print.py channel OUT tr        the channel, of pages of training text: OUT/tr/channel.json
+    python scripts/read_print.py tune OUT tr           weights of each system on validation pages: OUT/tr/tuned.json
+    python scripts/read_print.py test OUT tr           the pages of the test, once: OUT/tr/tested.json
+    python scripts/read_print.py table  OUT tr et fr --json docs/results/reading.json
+
+Before `tune`, OUT/tr/run is trained, by `llrnn init` on the training part with its lists (`LISTS`) and `llrnn train`,
+and OUT/tr/train.conllu is that text. DATA holds train.conllu, dev.conllu and test.conllu of each language in a folder
+of its name. Rivals, all with the same channel, search and tuning: the channel alone; word trigrams of Kneser-Ney,
+interpolated with the prior of our model, which lists the same words and spells all others; 7-grams of characters of the
+same running text, with the listed words or without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache, cached_property
+from itertools import product
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from llrnn.inference.reading.channel import read_channel
+from llrnn.inference.reading.decoding import Decoder, SearchSettings
+from llrnn.inference.reading.hocr import PrintColumn, PrintedLine, read_hocr, recognise
+from llrnn.inference.reading.words import NextMasses, WordModel, WordRow
+from llrnn.model.checkpoint import load
+from llrnn_lab.studies.channel import fit_channel, paired, score_of
+
+LISTS = {"tr": "wordfreq:tr, tr_TR.dic", "et": "et_EE.dic", "fr": "wordfreq:fr"}
+TESSERACT = {"tr": "tur", "et": "est", "fr": "fra"}
+PARTS = {"train": ("train", (100,)), "valid": ("dev", (0,)), "test": ("test", (0, 1, 2))}
+PAGES = {"train": 12, "valid": 3, "test": 3}  # of each level and seed: fonts take turns
+LEVELS = (1, 2, 3)
+SYSTEMS = ("channel", "words", "characters", "characters+list", "llrnn")
+WEIGHTS, PER_CHUNK = (0.4, 0.6, 0.9), (2.0,)
+LISTED = 50_000  # words of lists, the most frequent, that a model of characters reads besides
+BOOTSTRAP = 2000
+Page = dict[str, Any]
+
+
+# --- pages
+
+
+def make_pages(data: Path, out: Path, language: str) -> None:
+    """Draw and recognise the pages of all parts, and write what was seen, with what is true."""
+    for part, (name, seeds) in PARTS.items():
+        found = []
+        for level, seed in product(LEVELS, seeds):
+            folder = out / language / f"{part}-{level}-{seed}"
+            if not (folder / "done").exists():
+                text = data / language / f"{name}.conllu"
+                options = ["--level", f"{level}", "--seed", f"{seed}", "--pages", f"{PAGES[part]}"]
+                subprocess.run([sys.executable, "scripts/print_pages.py", text, folder, *options], check=True)
+                for image in sorted(folder.glob("*.png")):
+                    recognise(image, TESSERACT[language], folder)
+                (folder / "done").touch()
+            for number, file in enumerate(sorted(folder.glob("*.hocr"))[: PAGES[part]]):
+                truth = file.with_suffix(".txt").read_text(encoding="utf8").splitlines()
+                lines = [
+                    [line.text, line.name, line.ends, [asdict(c) for c in line.columns]] for line in read_hocr(file)
+                ]
+                found.append({"level": level, "seed": seed, "page": number, "truth": truth, "lines": lines})
+        with gzip.open(out / language / f"{part}.json.gz", "wt", encoding="utf8") as file_:
+            json.dump(found, file_, ensure_ascii=False)
+
+
+@cache
+def pages(folder: Path, part: str) -> list[Page]:
+    with gzip.open(folder / f"{part}.json.gz", "rt", encoding="utf8") as file:
+        return [page for page in json.load(file) if page["page"] < PAGES[part]]
+
+
+def lines_of(page: Page) -> list[PrintedLine]:
+    return [
+        PrintedLine(
+            text, tuple(PrintColumn(tuple(map(tuple, c["choices"])), c["written"]) for c in columns), tuple(ends), name
+        )
+        for text, name, ends, columns in page["lines"]
+    ]
+
+
+def make_channel(folder: Path) -> None:
+    pairs = [pair for page in pages(folder, "train") for pair in paired(lines_of(page), page["truth"])]
+    fit_channel(pairs).save(folder / "channel.json")
+
+
+# --- rivals: what `Decoder` asks of a model
+
+
+class NoModel:
+    """No language model: the channel alone."""
+
+    start = object()
+
+    def open_mass(self, row: object, letters: str) -> float:
+        return 0.0
+
+    def close(self, chunks: Sequence[tuple[object, str]]) -> list[list[tuple[float, object]]]:
+        return [[(0.0, row)] for row, _ in chunks]
+
+    def prepare(self, chunks: object) -> None: ...
+    def forget(self, kept: object) -> None: ...
+
+
+class KneserNey:
+    """Interpolated modified Kneser-Ney n-grams of anything; what follows the lowest order is the caller's."""
+
+    def __init__(self, sequences: Iterable[Sequence[Hashable]], order: int) -> None:
+        self.order, top = order, Counter[tuple[Hashable, ...]]()
+        levels: list[Counter[tuple[Hashable, ...]]] = [Counter() for _ in range(order + 1)]
+        for sequence in sequences:
+            for i in range(len(sequence)):
+                gram = tuple(sequence[max(0, i - order + 1) : i + 1])
+                (top if len(gram) == order else levels[len(gram)])[gram] += 1  # at the beginning: as they are
+        levels[order] = top
+        for n in range(order, 1, -1):
+            for gram in levels[n]:
+                levels[n - 1][gram[1:]] += 1  # by how many words may stand before
+        self.after: dict[tuple[Hashable, ...], dict[Hashable, int]] = defaultdict(dict)
+        self.discounts: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)]
+        for level in levels[1:]:
+            for gram, count in level.items():
+                self.after[gram[:-1]][gram[-1]] = count
+            n1, n2, n3, n4 = (max(1, sum(c == k for c in level.values())) for k in (1, 2, 3, 4))
+            y = n1 / (n1 + 2 * n2)
+            self.discounts.append((1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3))
+
+    def share(self, context: tuple[Hashable, ...]) -> tuple[float, dict[Hashable, float]]:
+        """Return what is left for the next lower order after a context, and what its followers have besides."""
+        followers = self.after.get(context)
+        if not followers:
+            return 1.0, {}
+        total, discounts = sum(followers.values()), self.discounts[len(context) + 1]
+        own = {x: (c - max(0.0, min(discounts[min(c, 3) - 1], c))) / total for x, c in followers.items()}
+        return 1.0 - sum(own.values()), own
+
+    @cache  # noqa: B019  # a model lives as long as its process
+    def above(self, context: tuple[Hashable, ...]) -> tuple[float, dict[Hashable, float]]:
+        """Return (weight of the lowest order, what words have besides) after a context."""
+        left, found = 1.0, dict[Hashable, float]()
+        for size in range(1, min(len(context), self.order - 1) + 1):
+            rest, own = self.share(context[len(context) - size :])
+            left *= rest
+            found = {x: rest * mass for x, mass in found.items()}
+            for x, mass in own.items():
+                found[x] = found.get(x, 0.0) + mass
+        return left, found
+
+
+class WordNGrams(WordModel):
+    """Word n-grams, the lowest order interpolated with the prior of a model: its lists, its spelling, its capitals."""
+
+    def __init__(self, like: WordModel, sentences: Iterable[Sequence[str]], order: int) -> None:
+        super().__init__(like.model)
+        eos = self.vocabulary.eos
+        texts = [[eos, *(self._locate(self.lower(word))[0] for word in words), eos] for words in sentences]
+        self.ngrams = KneserNey(texts, order)
+        with torch.no_grad():
+            prior = torch.exp(self.model.background.base.prior([self.model.background.base.initial()]).tables[0].log_b)
+        rest, own = self.ngrams.share(())
+        table = rest * (prior / prior.sum()).numpy()
+        for symbol, mass in own.items():
+            table[symbol] += mass
+        self.lowest, self._table = table, table[self._order]
+        self._class_of = np.zeros(len(self._order), dtype=np.int64)
+        self.contexts: dict[int, tuple[Hashable, ...]] = {}
+
+    @cached_property
+    def start(self) -> WordRow:
+        made = WordRow(None, self.vocabulary.eos, True)
+        made.next = self.next_of((self.vocabulary.eos,))
+        return made
+
+    def ready(self, rows: Iterable[WordRow]) -> None:
+        for row in rows:
+            if row.next is None:
+                row.next = self.next_of((*row.before.next.state, row.symbol)[1 - self.ngrams.order :])
+
+    def next_of(self, context: tuple[Hashable, ...]) -> NextMasses:
+        left, more = self.ngrams.above(context)
+        first, log_left = self.vocabulary.n_words, self.vocabulary.log_left
+        exceptions = {int(self._place_of[x]): mass for x, mass in more.items() if self._place_of[x] >= 0}
+        cells = left * self.lowest[first:]
+        for x, mass in more.items():
+            if x >= first:
+                cells[x - first] += mass
+        with np.errstate(divide="ignore"):
+            log_cells = np.where(log_left > -np.inf, np.log(cells) - np.where(log_left > -np.inf, log_left, 0), -np.inf)
+        places = np.array(sorted(exceptions), dtype=np.int64)
+        sums = np.cumsum([0.0, *(exceptions[place] for place in places.tolist())])
+        sizes = np.cumsum([len(domain.cells) for domain in self.vocabulary.domains])[:-1]
+        bounds = [float(part.max(initial=-np.inf)) for part in np.split(log_cells, sizes)]
+        eos = self.vocabulary.eos
+        log_eos = math.log(left * self.lowest[eos] + more.get(eos, 0.0))
+        return NextMasses(context, log_eos, np.array([left]), places, sums, None, log_cells, bounds)
+
+
+class Letters:
+    """n-grams of the characters of running text, blanks among them. A row is the characters before."""
+
+    start = " "
+
+    def __init__(self, texts: Iterable[str], order: int = 7) -> None:
+        self.ngrams = KneserNey(texts, order)
+        self.rest, self.own = self.ngrams.share(())
+        self.rows: dict[str, str] = {}
+
+    @cache  # noqa: B019
+    def log_p(self, context: str, letter: str) -> float:
+        left, more = self.ngrams.above(tuple(context))
+        return math.log(left * (self.own.get(letter, 0.0) + self.rest / 200) + more.get(letter, 0.0))
+
+    @cache  # noqa: B019
+    def open_mass(self, row: str, letters: str) -> float:
+        before = self.open_mass(row, letters[:-1]) if letters else 0.0
+        return before + self.log_p((row + letters[:-1])[1 - self.ngrams.order :], letters[-1]) if letters else 0.0
+
+    def close(self, chunks: Sequence[tuple[str, str]]) -> list[list[tuple[float, str]]]:
+        ended = [(row, f"{letters} ") for row, letters in chunks]
+        return [[(self.open_mass(row, text), self.same((row + text)[1 - self.ngrams.order :]))] for row, text in ended]
+
+    def same(self, row: str) -> str:
+        return self.rows.setdefault(row, row)  # rows are told apart as objects
+
+    def prepare(self, chunks: object) -> None: ...
+
+    def forget(self, kept: Sequence[str]) -> None:
+        self.rows = {row: row for row in kept}
+
+
+def training_text(folder: Path) -> tuple[list[str], list[Sequence[str]]]:
+    """Return the running text of the sentences of the training part, and their words as they are written."""
+    from llrnn.text.corpus import Corpus
+
+    corpus = Corpus.from_file(folder / "train.conllu", surface=True)
+    return [sentence.text or " ".join(sentence.words) for sentence in corpus], [s.words for s in corpus]
+
+
+def system(folder: Path, name: str) -> Any:
+    if name == "channel":
+        return NoModel()
+    if name.startswith("characters"):
+        texts = [" " + " ".join(training_text(folder)[0]) + " "]
+        if name.endswith("list"):
+            model = load(folder / "run")
+            counts = np.array(model.background.base.prior([model.background.base.initial()]).tables[0].log_b)
+            words = WordModel(model)
+            best = np.argsort(-counts[words._order])[:LISTED]
+            texts += [f" {words._words[i]} " for i in best.tolist()]
+        return Letters(texts)
+    words = WordModel(load(folder / "run").eval())
+    return words if name == "llrnn" else WordNGrams(words, training_text(folder)[1], 3)
+
+
+def tell(*parts: object) -> None:
+    sys.stdout.write(f"{' '.join(map(str, parts))}\n")
+    sys.stdout.flush()
+
+
+# --- errors
+
+
+def distances(truth: Sequence[Hashable], read: Sequence[Hashable]) -> int:
+    """Return the least number of insertions, deletions and substitutions."""
+    number = {x: i for i, x in enumerate(dict.fromkeys((*truth, *read)))}
+    own, places = np.array([number[x] for x in read]), np.arange(len(read) + 1)
+    row = places.copy()
+    for x in truth:
+        best = np.minimum(row[1:] + 1, row[:-1] + (own != number[x]))
+        row = np.minimum.accumulate(np.concatenate([[row[0] + 1], best]) - places) + places
+    return int(row[-1])
+
+
+def wrong_words(truth: Sequence[str], read: Sequence[str]) -> list[bool]:
+    """Return for each true word whether it was not read, by a best alignment."""
+    cost = np.zeros((len(truth) + 1, len(read) + 1), dtype=int)
+    cost[:, 0], cost[0] = np.arange(len(truth) + 1), np.arange(len(read) + 1)
+    places = np.arange(len(read) + 1)
+    for i, x in enumerate(truth, 1):
+        best = np.minimum(cost[i - 1, 1:] + 1, cost[i - 1, :-1] + np.array([x != y for y in read], dtype=int))
+        cost[i] = np.minimum.accumulate(np.concatenate([[i], best]) - places) + places
+    wrong, i, j = [True] * len(truth), len(truth), len(read)
+    while i and j:
+        if cost[i, j] == cost[i - 1, j - 1] + (truth[i - 1] != read[j - 1]):
+            wrong[i - 1], i, j = truth[i - 1] != read[j - 1], i - 1, j - 1
+        elif cost[i, j] == cost[i - 1, j] + 1:
+            i -= 1
+        else:
+            j -= 1
+    return wrong
+
+
+def counted(page: Page, texts: Sequence[str], seen: frozenset[str]) -> dict[str, Any]:
+    truth, read = " ".join(page["truth"]).split(), " ".join(texts).split()
+    wrong = wrong_words(truth, read)
+    new = [i for i, word in enumerate(truth) if bare(word) and bare(word) not in seen]
+    characters = len(" ".join(truth)), distances(" ".join(truth), " ".join(read))
+    return {
+        "words": len(truth), "word errors": distances(truth, read), "characters": characters[0],
+        "character errors": characters[1], "new": len(new), "new wrong": sum(wrong[i] for i in new),
+    }  # fmt: skip
+
+
+def bare(word: str) -> str:
+    return word.strip(".,;:!?…\"'“”‘’()[]«»-").casefold()
+
+
+# --- runs
+
+_made: dict[str, Any] = {}
+
+
+def _begin(folder: Path, name: str) -> None:
+    torch.set_num_threads(1)
+    _made.update(model=system(folder, name), channel=read_channel(folder / "channel.json"), folder=folder)
+    _made["seen"] = frozenset(map(bare, " ".join(training_text(folder)[0]).split()))
+
+
+def _read(task: tuple[str, int, float, float, bool]) -> dict[str, Any]:
+    """Read a page; with `whole`, of first pages each line by itself too: did the search miss the true text?"""
+    part, number, weight, per_chunk, whole = task
+    page = pages(_made["folder"], part)[number]
+    lines, begun = lines_of(page), time.process_time()
+    decoder = Decoder(_made["model"], _made["channel"], SearchSettings(weight=weight, words=per_chunk))
+    texts = [line.text for line in decoder.read(lines)]
+    found = {"seconds": time.process_time() - begun, **counted(page, texts, _made["seen"])}
+    found |= {key: page[key] for key in ("level", "seed", "page")} | {"weights": (weight, per_chunk)}
+    plain = counted(page, [line.text for line in lines], _made["seen"])
+    found |= {f"tesseract {key}": value for key, value in plain.items()} if whole else {}
+    if whole and page["page"] == 0:
+        missed = [
+            score_of(decoder, [line], [text]) > decoder.search([line])[1] + 1e-6
+            for line, text in paired(lines, page["truth"])
+        ]
+        found |= {"lines": len(missed), "missed": sum(missed)}
+    return found
+
+
+def runs(folder: Path, name: str, tasks: Sequence[Any], processes: int) -> list[dict[str, Any]]:
+    with Pool(processes, _begin, (folder, name)) as pool:
+        return pool.map(_read, tasks, chunksize=1)
+
+
+def tune(folder: Path, processes: int, names: Sequence[str]) -> None:
+    """Choose the two weights of each system by the word errors of all validation pages."""
+    file, many = folder / "tuned.json", range(len(pages(folder, "valid")))
+    chosen = json.loads(file.read_text(encoding="utf8")) if file.exists() else {}
+    for name in names:
+        grid = [(0.0, 0.0)] if name == "channel" else [*product(WEIGHTS, PER_CHUNK)]
+        found = runs(folder, name, [("valid", i, *pair, False) for pair in grid for i in many], processes)
+        errors = Counter[tuple[float, float]]()
+        for one in found:
+            errors[one["weights"]] += one["word errors"]
+        best = min(grid, key=errors.__getitem__)
+        chosen[name] = {"weights": best, "tried": {f"{pair}": errors[pair] for pair in grid}}
+        tell(folder.name, name, chosen[name])
+        file.write_text(json.dumps(chosen, indent=1), encoding="utf8")
+
+
+def test(folder: Path, processes: int, names: Sequence[str]) -> None:
+    chosen = json.loads((folder / "tuned.json").read_text(encoding="utf8"))
+    file, many = folder / "tested.json", range(len(pages(folder, "test")))
+    found = json.loads(file.read_text(encoding="utf8")) if file.exists() else {}
+    for name in names:
+        tasks = [("test", i, *chosen[name]["weights"], True) for i in many]
+        found[name] = sorted(
+            runs(folder, name, tasks, processes), key=lambda one: (one["level"], one["seed"], one["page"])
+        )
+        file.write_text(json.dumps(found, ensure_ascii=False), encoding="utf8")
+        for level in LEVELS:
+            own = [one for one in found[name] if one["level"] == level]
+            tell(folder.name, name, level, {key: f"{value:.2%}" for key, value in rates(own).items()})
+
+
+# --- the table
+
+
+def rates(own: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[str, float]:
+    total = {
+        key: sum(one[prefix + key] for one in own)
+        for key in ("words", "word errors", "characters", "character errors", "new", "new wrong")
+    }
+    return {
+        "wer": total["word errors"] / total["words"], "cer": total["character errors"] / total["characters"],
+        "new": total["new wrong"] / max(1, total["new"]),
+    }  # fmt: skip
+
+
+def table(folders: Sequence[Path], file: Path) -> None:
+    """Write error rates of every language, level and system, and by how much ours are lower, with 95 % intervals."""
+    result: dict[str, Any] = {"lists": LISTS, "pages": PAGES, "languages": {}}
+    rng = np.random.default_rng(0)
+    for folder in folders:
+        found = json.loads((folder / "tested.json").read_text(encoding="utf8"))
+        tuned = json.loads((folder / "tuned.json").read_text(encoding="utf8"))
+        own: dict[str, Any] = {"weights": {name: one["weights"] for name, one in tuned.items()}, "levels": {}}
+        for level in (*LEVELS, (1, 2), LEVELS):
+            wanted = level if isinstance(level, tuple) else (level,)
+            part = {name: [one for one in rows if one["level"] in wanted] for name, rows in found.items()}
+            here = {
+                "tesseract": rates(part["llrnn"], "tesseract "),
+                **{name: rates(rows) for name, rows in part.items()},
+            }
+            errors = {name: np.array([one["word errors"] for one in rows]) for name, rows in part.items()}
+            errors["tesseract"] = np.array([one["tesseract word errors"] for one in part["llrnn"]])
+            lower = {}
+            for name in errors.keys() - {"llrnn"}:
+                draws = rng.integers(0, len(errors[name]), (BOOTSTRAP, len(errors[name])))
+                drawn = 1 - errors["llrnn"][draws].sum(1) / np.maximum(1, errors[name][draws].sum(1))
+                mean = 1 - errors["llrnn"].sum() / errors[name].sum()
+                lower[name] = [round(float(x), 4) for x in (mean, *np.quantile(drawn, (0.025, 0.975)))]
+            key = "levels " + " ".join(map(str, wanted)) if len(wanted) > 1 else f"level {level}"
+            own["levels"][key] = {
+                "rates": {n: {k: round(v, 5) for k, v in one.items()} for n, one in here.items()},
+                "lower by": lower,
+            }
+        ours = found["llrnn"]
+        own["words"] = sum(one["words"] for one in ours)
+        own["words a second"] = round(own["words"] / sum(one["seconds"] for one in ours), 1)
+        own["search errors"] = round(
+            sum(one.get("missed", 0) for one in ours) / sum(one.get("lines", 0) for one in ours), 5
+        )
+        own["lines"] = sum(one.get("lines", 0) for one in ours)
+        result["languages"][folder.name] = own
+    file.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf8")
+    tell(json.dumps(result, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("pages", "channel", "tune", "test", "table"))
+    parser.add_argument("places", nargs="+", help="folders, then languages")
+    parser.add_argument("--json", type=Path, default=Path("docs/results/reading.json"))
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    given = parser.parse_args()
+    if given.stage == "pages":
+        make_pages(Path(given.places[0]), Path(given.places[1]), given.places[2])
+        return
+    folders = [Path(given.places[0]) / language for language in given.places[1:]]
+    if given.stage == "table":
+        table(folders, given.json)
+        return
+    for folder in folders:
+        if given.stage == "channel":
+            make_channel(folder)
+        elif given.stage == "tune":
+            tune(folder, given.processes, given.systems)
+        else:
+            test(folder, given.processes, given.systems)
+
+
+if __name__ == "__main__":
+    main()
