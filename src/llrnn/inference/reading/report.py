@@ -71,7 +71,7 @@ class PageReport(Renderable):
 
     def sheet(self) -> Sheet:
         said = f"{len(self.lines)} lines, {len(self.changes)} words changed, {self.kept} lines without choices"
-        header = ("line", "Tesseract", "read as", "seen", "model", "of it background", "features")
+        header = ("line", "Tesseract", "read as", "seen", "model", "of which background", "features")
         table = TextTable(header, tuple(change.row() for change in self.changes), text_columns=3)
         return Sheet(((Heading(self.name),), (said,), table))
 
