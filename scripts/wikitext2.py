@@ -36,7 +36,7 @@ from llrnn.inference.documents import (
     cache_log_probs,
     gradient_scales,
     mixed_with_cache,
-    read_text,
+    read_as_one,
 )
 from llrnn.model.scoring import Continuous
 from llrnn.text.encoded import EncodedText
@@ -211,7 +211,7 @@ class Study:
         if self.given.test:
             texts["test"] = read(self.given.data / "test.txt.gz", self.given.lines)
         encoded = {part: EncodedText.encode(corpus, model.vocabulary) for part, corpus in texts.items()}
-        found = {part: read_text(model, text) for part, text in encoded.items()}
+        found = {part: read_as_one(model, text) for part, text in encoded.items()}
         sharpness, share = chosen_cache(found["valid"])
         result: dict[str, Any] = {
             "words": {part: len(one.targets) for part, one in found.items()},

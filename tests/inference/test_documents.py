@@ -12,7 +12,7 @@ import torch
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, features
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.documents import SEGMENT, DocumentContext, cache_log_probs, gradient_scales, read_text
+from llrnn.inference.documents import SEGMENT, DocumentContext, cache_log_probs, gradient_scales, read_as_one
 from llrnn.inference.evaluation import evaluate
 from llrnn.model.controllers import learning_rnns
 from llrnn.model.scoring import Continuous, Sentences, score
@@ -52,7 +52,7 @@ def test_a_sharp_cache_says_what_came_after_the_same() -> None:
 
 def test_a_cache_is_mixed_word_by_word() -> None:
     model, text = network()
-    read = read_text(model, text)
+    read = read_as_one(model, text)
     assert read.targets.tolist() == text.stream()[1:].tolist()
     torch.testing.assert_close(read.log_p, score(model, text, Continuous(1, 7)).log_probs)  # carried from line to line
     found = DocumentContext(cache=0.3, words=4, sharpness=0.5).log_probs(model, text)
@@ -84,7 +84,7 @@ def test_dynamic_evaluation_is_a_step_behind_every_five_words(krause: bool) -> N
                 own.add_((back * r / r.mean()).clamp(max=1) * (before[name] - own))
     np.testing.assert_allclose(found, torch.cat(wanted).double().numpy(), atol=1e-5)
     assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())  # it stays as it is
-    assert found.mean() > float(read_text(model, text).log_p.mean())  # the text says the same again and again
+    assert found.mean() > float(read_as_one(model, text).log_p.mean())  # the text says the same again and again
 
 
 def test_scales_are_root_mean_squares_of_gradients() -> None:

@@ -32,7 +32,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Continuous, Tally
 from llrnn.text.encoded import EncodedText
 
-__all__ = ["DocumentContext", "ReadText", "cache_log_probs", "gradient_scales", "mixed_with_cache", "read_text"]
+__all__ = ["DocumentContext", "ReadText", "cache_log_probs", "gradient_scales", "mixed_with_cache", "read_as_one"]
 
 SEGMENT = 5  # words between two steps
 _WINDOW = 500  # words that are read in one call
@@ -52,12 +52,12 @@ class ReadText:
     h: Tensor
 
 
-def read_text(model: LLRNN, text: EncodedText) -> ReadText:
+def read_as_one(model: LLRNN, text: EncodedText) -> ReadText:
     """Return log p of every word and end of a text that is read as one, on the device of the model, in eval mode.
 
     A word that the prior forbids has log p −∞.
 
-        read_text(model, EncodedText.encode(corpus, model.vocabulary)).log_p.mean()
+        read_as_one(model, EncodedText.encode(corpus, model.vocabulary)).log_p.mean()
     """
     with torch.no_grad():
         return _joined(list(_segments(model, text, _WINDOW)))
@@ -185,7 +185,7 @@ class DocumentContext:
         cache with a model that spells words, or gradient steps with n-grams.
         """
         self._check(model)
-        read = self._followed(model, text) if self.step else read_text(model, text)
+        read = self._followed(model, text) if self.step else read_as_one(model, text)
         log_p = read.log_p
         if self.cache:
             log_p = mixed_with_cache(
