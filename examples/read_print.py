@@ -31,6 +31,7 @@ model = llrnn.LLRNN(
 )
 for _ in llrnn.train(model, corpus, valid=corpus, epochs=5, learning_rate=0.02):
     pass
+print(f"as trained {llrnn.evaluate(model, corpus).log_perplexity:.3f} nats a word")
 line, channel = printed_line(SEEN), Channel.default()
 print("Tesseract:   ", line.text)
 for name, own in (("with a model:", model), ("with a word: ", add(model, [Entry("ouze", count=5)]))):
