@@ -49,7 +49,6 @@ PAGES = pages()
 EXEMPT = {
     "language-model.md": 3,
     "own-network.md": 1,
-    "reading.md": 1,
     "scale.md": 2,
     "server.md": 6,
     "speech.md": 1,
