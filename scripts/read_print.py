@@ -5,6 +5,8 @@
     python scripts/read_print.py tune OUT tr           weights of each system on validation pages: OUT/tr/tuned.json
     python scripts/read_print.py test OUT tr           the pages of the test, once: OUT/tr/tested.json
     python scripts/read_print.py table  OUT tr et fr --json docs/results/reading.json
+    python scripts/read_print.py ship OUT tr           the channel that comes with the library, of that of OUT/tr
+    python scripts/read_print.py shipped OUT tr et cy --json docs/results/reading-shipped.json    what it does, unlearnt
 
 Before `tune`, OUT/tr/run is trained, by `llrnn init` on the training part with its lists (`LISTS`) and `llrnn train`,
 and OUT/tr/train.conllu is that text. DATA holds train.conllu, dev.conllu and test.conllu of each language in a folder
@@ -24,7 +26,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, cached_property
 from itertools import product
 from multiprocessing import Pool
@@ -34,7 +36,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from llrnn.inference.reading.channel import read_channel
+from llrnn.inference.reading.channel import Channel, read_channel
 from llrnn.inference.reading.decoding import Decoder, SearchSettings
 from llrnn.inference.reading.hocr import PrintColumn, PrintedLine, read_hocr, recognise
 from llrnn.inference.reading.words import NextMasses, WordModel, WordRow
@@ -42,7 +44,7 @@ from llrnn.model.checkpoint import load
 from llrnn_lab.studies.channel import fit_channel, paired, score_of
 
 LISTS = {"tr": "wordfreq:tr, tr_TR.dic", "et": "et_EE.dic", "fr": "wordfreq:fr"}
-TESSERACT = {"tr": "tur", "et": "est", "fr": "fra"}
+TESSERACT = {"tr": "tur", "et": "est", "fr": "fra", "cy": "cym"}
 PARTS = {"train": ("train", (100,)), "valid": ("dev", (0,)), "test": ("test", (0, 1, 2))}
 PAGES = {"train": 12, "valid": 3, "test": 3}  # of each level and seed: fonts take turns
 LEVELS = (1, 2, 3)
@@ -50,6 +52,8 @@ SYSTEMS = ("channel", "words", "characters", "characters+list", "llrnn")
 WEIGHTS, PER_CHUNK = (0.4, 0.6, 0.9), (2.0,)
 LISTED = 50_000  # words of lists, the most frequent, that a model of characters reads besides
 BOOTSTRAP = 2000
+SHIPPED = Path("src/llrnn/inference/reading/channel.json")
+SMALL, DEARER = 0.05, ("nothing of what is written", 3.0)  # weights that do not ship; what does so with less weight
 Page = dict[str, Any]
 
 
@@ -97,6 +101,16 @@ def lines_of(page: Page) -> list[PrintedLine]:
 def make_channel(folder: Path) -> None:
     pairs = [pair for page in pages(folder, "train") for pair in paired(lines_of(page), page["truth"])]
     fit_channel(pairs).save(folder / "channel.json")
+
+
+def lighter(channel: Channel) -> Channel:
+    return replace(channel, weights={name: round(one, 3) for name, one in channel.weights.items() if abs(one) >= SMALL})
+
+
+def ship(folder: Path) -> None:
+    """Write the channel that comes with the library: deleting what was seen is dearer in it, for pages unlike these."""
+    channel, (name, less) = lighter(read_channel(folder / "channel.json")), DEARER
+    replace(channel, weights={**channel.weights, name: channel.weights[name] - less}).save(SHIPPED)
 
 
 # --- rivals: what `Decoder` asks of a model
@@ -387,6 +401,45 @@ def test(folder: Path, processes: int, names: Sequence[str]) -> None:
             tell(folder.name, name, level, {key: f"{value:.2%}" for key, value in rates(own).items()})
 
 
+def _shipped(task: tuple[Path, str, int]) -> tuple[str, int, dict[str, int]]:
+    """Count the words of a page that Tesseract, the learnt channel and the one that ships read wrong."""
+    torch.set_num_threads(1)
+    folder, part, number = task
+    page, model = pages(folder, part)[number], _loaded(folder)
+    own, settings = lines_of(page), SearchSettings()
+    texts = {"tesseract": [line.text for line in own]}
+    for name, channel in (("learnt from Turkish", _turkish(folder)), ("ships", Channel.default())):
+        texts[name] = [line.text for line in Decoder(model, channel, settings).read(own)]
+    found = {name: counted(page, text, frozenset()) for name, text in texts.items()}
+    errors = {name: one["word errors"] for name, one in found.items()}
+    return part, page["level"], {"words": found["ships"]["words"], **errors}
+
+
+@cache
+def _loaded(folder: Path) -> WordModel:
+    return WordModel(load(folder / "run").eval())
+
+
+@cache
+def _turkish(folder: Path) -> Channel:
+    return lighter(read_channel(folder.parent / "tr" / "channel.json"))
+
+
+def shipped(folders: Sequence[Path], file: Path, processes: int) -> None:
+    """Write words wrong of every language, part and level, first seed, with the weights that `llrnn read` has."""
+    result: dict[str, Any] = {}
+    for folder in folders:
+        parts = {
+            part: [n for n, one in enumerate(pages(folder, part)) if not one["seed"]] for part in ("valid", "test")
+        }
+        own = result[folder.name] = {part: {str(level): Counter[str]() for level in LEVELS} for part in parts}
+        with Pool(processes) as pool:
+            for where, level, found in pool.map(_shipped, [(folder, part, n) for part in parts for n in parts[part]]):
+                own[where][str(level)].update(found)
+        tell(folder.name, own)
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+
+
 # --- the table
 
 
@@ -443,7 +496,7 @@ def table(folders: Sequence[Path], file: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("pages", "channel", "tune", "test", "table"))
+    parser.add_argument("stage", choices=("pages", "channel", "tune", "test", "table", "ship", "shipped"))
     parser.add_argument("places", nargs="+", help="folders, then languages")
     parser.add_argument("--json", type=Path, default=Path("docs/results/reading.json"))
     parser.add_argument("--processes", type=int, default=1)
@@ -456,9 +509,14 @@ def main() -> None:
     if given.stage == "table":
         table(folders, given.json)
         return
+    if given.stage == "shipped":
+        shipped(folders, given.json, given.processes)
+        return
     for folder in folders:
         if given.stage == "channel":
             make_channel(folder)
+        elif given.stage == "ship":
+            ship(folder)
         elif given.stage == "tune":
             tune(folder, given.processes, given.systems)
         else:

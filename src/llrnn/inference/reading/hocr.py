@@ -208,6 +208,8 @@ def recognise(image: Path, language: str, out: Path, *, words: Path | None = Non
         raise ConfigError(
             f"--lang has Tesseract's names of languages, such as tur or tur+eng, found {quoted(language)}"
         )
+    if not image.is_file():
+        raise ConfigError(f"{image}: a picture of a page is required, but there is no such file; check the path")
     program = shutil.which("tesseract")
     if program is None:
         packages = " ".join(f"tesseract-ocr-{one}" for one in language.split("+"))
@@ -227,9 +229,12 @@ def recognise(image: Path, language: str, out: Path, *, words: Path | None = Non
         raise ConfigError(f"{image}: Tesseract found no end in {_SECONDS:.0f} s; leave the page out") from None
     found = made.with_name(made.name + ".hocr")
     if done.returncode or not found.exists():
-        said = " ".join(done.stderr.split())[:200] or "nothing"
-        hint = f"; install tesseract-ocr-{language.split('+')[0]}" if "language" in said else ""
-        raise ConfigError(f"{image}: Tesseract failed and said: {said}{hint}")
+        said = " ".join(done.stderr.split())
+        if lacking := re.search(r"/([\w-]+)\.traineddata", said):
+            raise ConfigError(
+                f"Tesseract does not know {lacking[1]}; install it: apt-get install tesseract-ocr-{lacking[1]}"
+            )
+        raise ConfigError(f"{image}: a picture of a page is required; Tesseract said: {quoted(said)}")
     return found
 
 
