@@ -107,7 +107,8 @@ def follow(stack: Stack, reading: RoleReading, rules: AgreementRules) -> Ways:
     act, word = _ACTS.get(reading.role), Governor(reading.bundle, _NEW)
     if act is None:
         return [(1.0, stack._replace(last=reading.role))]
-    closed = [(1.0, stack)] if stack.group is None or reading.role in _IN_GROUPS else _without_noun(stack, rules)
+    open_ = reading.role in _IN_GROUPS or (reading.role == "of" and stack.last == "quantity")
+    closed = [(1.0, stack)] if stack.group is None or open_ else _without_noun(stack, rules)
     ways = [(first * weight, after) for first, one in closed for weight, after in act(one, word, rules)]
     return [(weight, after._replace(last=reading.role)) for weight, after in ways]
 
@@ -115,7 +116,9 @@ def follow(stack: Stack, reading: RoleReading, rules: AgreementRules) -> Ways:
 def _without_noun(stack: Stack, rules: AgreementRules) -> Ways:
     """End a group without a noun: an adjective stands for it (les riches), or a determiner (certaines)."""
     assert stack.group is not None
-    share = 0.02 if stack.last == "determiner" else 0.5
+    if stack.last == "determiner" and stack.heads and not stack.link:  # a number after a noun: en mai 1956
+        return [(1.0, stack._replace(group=None))]
+    share = 0.02 if stack.last in ("determiner", "quantity") else 0.5
     return [(share * weight, way) for weight, way in _noun(stack._replace(group=None), stack.group, rules, bare=False)]
 
 
@@ -215,6 +218,48 @@ def _not_the_subject(stack: Stack, share: float) -> Ways:
     return [(1 - share, stack), (share, stack.with_top(top._replace(subject=None)))]
 
 
+def _adverbial(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    """Add a noun that says when as often as it is a subject: le matin, les enfants."""
+    return [(0.5 * w, way) for act in (_noun, _oblique) for w, way in act(stack, word, rules)]
+
+
+def _quantity(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    """Add a word after which *de* opens the group that others agree with: la plupart des gens sont."""
+    many, opened = word._replace(bundle=rules.coordinated), stack._replace(group=Governor(_nothing(rules), _NEW))
+    noun = stack.group is not None  # la plupart; beaucoup
+    alone = _noun(stack._replace(group=None), many, rules, bare=False) if noun else [(1.0, stack)]
+    return [(0.5, opened), *((0.5 * weight, way) for weight, way in alone)]
+
+
+def _nothing(rules: AgreementRules) -> Bundle:
+    return tuple(frozenset() for _ in rules.attributes)
+
+
+def _of(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    if stack.last != "quantity":
+        return _preposition(stack, word, rules)
+    return [(1.0, stack)] if stack.group is not None else [(0.02, way) for _, way in _preposition(stack, word, rules)]
+
+
+def _preposition(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    return [(1.0, stack._replace(group=None, hidden=True, link=""))]
+
+
+def _coordinator(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    return [(1.0, stack._replace(group=None, hidden=False, link="and"))]
+
+
+def _subordinator(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    if stack.last == "likewise":  # le chat ainsi que le chien
+        return _coordinator(stack, word, rules)
+    return [(1.0, stack.pushed(ClauseState("subordinate", OPEN)))]
+
+
+def _joins(stack: Stack) -> bool:
+    """Return whether a pronoun here is a second subject: toi et lui."""
+    return stack.last == "coordinator" and stack.top.phase == OPEN and stack.top.subject is not None
+
+
 def _postposition(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """Add a postposition, which rules out the group before it as a subject: bebek gibi."""
     return _not_the_subject(stack, 0.9)
@@ -278,6 +323,8 @@ def _subject(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """Add a pronoun that is always a subject, unless after a preposition: avec elle."""
     if stack.hidden:
         return [(1.0, stack._replace(group=None, heads=(word,), hidden=False, link=""))]
+    if _joins(stack):
+        return _noun(stack, word, rules)
     top, after = stack.top, stack._replace(group=None, heads=(), hidden=False, link="", predicate=False)
     if top.phase == OPEN:
         return [(1.0, after.with_top(top._replace(subject=word, sure=True)))]
@@ -295,6 +342,8 @@ def _inverted(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
 
 def _clitic(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """Add an object before its verb, with which a participle may agree: il les a vues."""
+    if _joins(stack):
+        return _noun(stack, word, rules)
     if stack.top.phase == OPEN and stack.top.gap is None and any(word.bundle):
         return [(1.0, stack.with_top(stack.top._replace(gap=word)))]
     return [(1.0, stack)]
@@ -316,6 +365,8 @@ def _subject_relative(stack: Stack, word: Governor, rules: AgreementRules) -> Wa
 
 
 def _object_relative(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    if stack.last == "likewise":
+        return _coordinator(stack, word, rules)
     shares = (0.7, 0.3) if len(stack.heads) > 1 else (1.0,)
     if not stack.heads:
         return [(1.0, stack.pushed(ClauseState("gap", OPEN)))]
@@ -379,13 +430,19 @@ def perfect_governor(stack: Stack, rules: AgreementRules) -> Governor:
 
 _NOUNS = frozenset({"noun", "name", "indefinite"})
 _IN_GROUPS = frozenset(
-    {"determiner", "modifier", "participle", "noun", "name", "oblique", "indefinite", "possessed", "end"}
+    {
+        *("determiner", "modifier", "participle", "noun", "name", "oblique", "indefinite", "possessed", "end"),
+        *("adverbial", "quantity"),
+    }
 )
 _ACTS: dict[str, Callable[[Stack, Governor, AgreementRules], Ways]] = {
     "end": lambda stack, word, rules: [(1.0, FIRST)],
     "comma": lambda stack, word, rules: [(1.0, stack._replace(group=None, hidden=False, link="comma"))],
-    "coordinator": lambda stack, word, rules: [(1.0, stack._replace(group=None, hidden=False, link="and"))],
-    "preposition": lambda stack, word, rules: [(1.0, stack._replace(group=None, hidden=True, link=""))],
+    "coordinator": _coordinator,
+    "preposition": _preposition,
+    "of": _of,
+    "quantity": _quantity,
+    "adverbial": _adverbial,
     "determiner": _determiner,
     "modifier": _modifier,
     "noun": _noun,
@@ -400,7 +457,7 @@ _ACTS: dict[str, Callable[[Stack, Governor, AgreementRules], Ways]] = {
     "clitic": _clitic,
     "subject relative": _subject_relative,
     "object relative": _object_relative,
-    "subordinator": lambda stack, word, rules: [(1.0, stack.pushed(ClauseState("subordinate", OPEN)))],
+    "subordinator": _subordinator,
     "verb": _finite,
     "copula": partial(_finite, phase=COPULA),
     "perfect": partial(_finite, phase=PERFECT),

@@ -27,7 +27,7 @@ Pattern = tuple[tuple[str, frozenset[str]], ...]  # (name, values): one of them 
 ROLES = frozenset(
     {
         *("end", "comma", "coordinator", "preposition", "determiner", "modifier", "noun", "name", "pronoun"),
-        *("oblique", "indefinite", "possessed", "postposition"),
+        *("oblique", "indefinite", "possessed", "postposition", "adverbial", "quantity", "of", "likewise"),
         *("subject", "inverted", "clitic", "subject relative", "object relative", "subordinator", "verb", "copula"),
         *("perfect", "copula again", "infinitive", "gerund", "participle", "other"),
     }
