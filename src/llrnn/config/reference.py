@@ -98,7 +98,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 def _sections(model: type[BaseModel], title: str, place: str, told: dict[frozenset[type], str]) -> Iterator[str]:
-    """Yield Markdown: a table of the keys of the pydantic model, then a section for each table within it.
+    """Yield Markdown: a list of the keys of the pydantic model, then a section for each table within it.
 
     `title`: the heading; `place`: the dotted key of this table, empty at the top; `told`: titles of sections so far by
     the models that they describe (added to), so that the same table in another place is only referred to.
@@ -159,12 +159,12 @@ def _sentence(text: str) -> str:
 
 
 def _table(fields: Mapping[str, FieldInfo]) -> str:
-    if not fields:
-        return ""
-    rows = "".join(_row(name, field) for name, field in fields.items())
-    return f"| key | type | default | unit | what it means |\n| --- | --- | --- | --- | --- |\n{rows}\n"
+    return "".join(_row(name, field) for name, field in fields.items()) + "\n" if fields else ""
 
 
 def _row(name: str, field: FieldInfo) -> str:
+    """One key as an item of a list: type and default in brackets, what it means, the unit."""
     unit = (field.description or "").partition(" [")[2].removesuffix("]")
-    return f"| `{name}` | {type_of(field)} | {default_of(field)} | {unit} | {meaning(field)} |\n"
+    default = default_of(field)
+    about = type_of(field) if default == "–" else f"{type_of(field)}, {default}"
+    return f"- `{name}` ({about}): {meaning(field)}{f' [{unit}]' if unit else ''}\n"
