@@ -7,6 +7,7 @@ description, which ends with the unit in brackets where it has one.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pkgutil import get_data
 from types import NoneType
@@ -139,9 +140,14 @@ def _kinds(
     """
     kinds = ", ".join(f"`{kind}`" for own in several.values() for kind in own)
     yield f"## {title}\n\n{_sentence(meaning(field))}\n\nKinds: {kinds}.\n\n"
-    for model, own in several.items():
+    rows = [{name: _row(name, one) for name, one in model.model_fields.items() if name != "kind"} for model in several]
+    shared = {row for row, n in Counter(row for of in rows for row in of.values()).items() if 1 < len(rows) < 2 * n}
+    shared = {row for row in shared if all(row.split("`")[1] in of for of in rows)}
+    if shared:
+        yield f"All kinds have, unless one says otherwise:\n\n{''.join(sorted(shared))}\n"
+    for (model, own), of in zip(several.items(), rows, strict=True):
         yield f"### {place}: {', '.join(f'`kind = {json.dumps(kind)}`' for kind in own)}\n\n{_about(model)}"
-        yield _table({name: one for name, one in model.model_fields.items() if name != "kind"})
+        yield "".join(row for row in of.values() if row not in shared) + "\n"
     shown: set[str] = set()
     for model in several:
         for name, one in model.model_fields.items():
