@@ -3,7 +3,7 @@
     python scripts/pictures.py                  all but the first; training takes a minute
     python scripts/pictures.py decision DEMO    the first, from the folder that `llrnn demo --out DEMO` wrote
 
-    docs/pictures/decision.svg      one decision, part by part: it moves once, and not where motion is not wanted
+    docs/pictures/decision.svg      one decision, part by part: it moves once; -still: it does not
     docs/pictures/learning.svg      three models of one body while they train: `llrnn demo`
     docs/pictures/waterfall.svg     log p of one word as a sum
     docs/pictures/rival.svg         one word against another
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import tempfile
 import tomllib
@@ -37,7 +38,9 @@ PICTURES = DOCS / "pictures"
 
 def main() -> None:
     if sys.argv[1:2] == ["decision"]:
-        write("decision", decision(Path(sys.argv[2])))
+        moving = decision(Path(sys.argv[2]))
+        write("decision", moving)
+        write("decision-still", re.sub(r"animation: \w+ \S+ both", "animation: none", moving))
         return
     model = quick_start()
     write("waterfall", llrnn.explain(model, prefix="la maison est", word="grande").picture())

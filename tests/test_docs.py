@@ -271,6 +271,8 @@ def test_the_site_opens_from_its_folder_with_search_and_in_both_colours(site: Pa
         browser.resize(WIDE)
         browser.prefer(color_scheme="dark", reduced_motion="reduce")
         browser.open((site / "index.html").as_uri())
+        shown = browser.script("return document.querySelector('picture img').currentSrc")
+        assert shown.endswith("decision-still.svg")
         browser.type(".md-search__input", "cross-fitted")
         found = browser.until(lambda: browser.texts(".md-search-result__item h1") or None, "results of the search")
         assert any("Context" in title for title in found), found
