@@ -22,6 +22,7 @@ import torch
 import typer
 
 import llrnn
+from browser import WIDE, chromium, require_browser
 from doc_pages import (
     DOCS,
     PROGRAMS,
@@ -47,11 +48,11 @@ README = read_page(ROOT / "README.md")  # tests/test_structure.py runs it
 PAGES = pages()
 # Blocks that are not run, with their reasons in the page: they need real corpora, hours, or a server that goes on.
 EXEMPT = {
+    "index.md": 1,
     "language-model.md": 3,
     "own-network.md": 1,
     "scale.md": 2,
     "server.md": 6,
-    "speech.md": 1,
     "results/adaptation.md": 5,
     "results/french.md": 6,
     "results/generation.md": 6,
@@ -119,6 +120,13 @@ def test_every_block_runs(page: Page, folder_of_its_own: Path, request: pytest.F
         (folder_of_its_own / "runs" / "quick").symlink_to(made / "runs" / "quick")
         (folder_of_its_own / "quick.toml").symlink_to(made / "quick.toml")
     Runner(page).run()
+
+
+def test_the_pages_are_short() -> None:
+    """Outside of the reference at most 2,500 words, in all at most 50,000 (`wc -w`)."""
+    words = {page.name: len(page.path.read_text(encoding="utf8").split()) for page in PAGES}
+    assert {name: n for name, n in words.items() if n > 2500 and not name.startswith("reference/")} == {}
+    assert sum(words.values()) <= 50_000
 
 
 def test_few_blocks_are_exempt_and_each_says_why() -> None:
@@ -253,6 +261,40 @@ def test_the_site_asks_no_other_host(site: Path, links: dict[Path, Links]) -> No
     for path in site.rglob("*.css"):
         style = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf8"), flags=re.DOTALL)
         assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style), path
+
+
+@pytest.mark.slow
+@needs_mkdocs
+def test_the_site_opens_from_its_folder_with_search_and_in_both_colours(site: Path, tmp_path: Path) -> None:
+    require_browser()
+    with chromium(tmp_path) as browser:
+        browser.resize(WIDE)
+        browser.prefer(color_scheme="dark", reduced_motion="reduce")
+        browser.open((site / "index.html").as_uri())
+        shown = browser.script("return document.querySelector('picture img').currentSrc")
+        assert shown.endswith("decision-still.svg")
+        browser.type(".md-search__input", "cross-fitted")
+        found = browser.until(lambda: browser.texts(".md-search-result__item h1") or None, "results of the search")
+        assert any("Context" in title for title in found), found
+        browser.open((site / "pictures" / "decision.svg").as_uri())
+        paper, moving = browser.script(
+            "return [getComputedStyle(document.querySelector('rect')).fill, document.getAnimations().length]"
+        )
+        assert (paper, moving) == ("rgb(30, 33, 41)", 0)
+        browser.prefer(color_scheme="light", reduced_motion="no-preference")
+        browser.open((site / "pictures" / "decision.svg").as_uri())
+        paper, moving = browser.script(
+            "return [getComputedStyle(document.querySelector('rect')).fill, document.getAnimations().length]"
+        )
+        assert paper == "rgb(255, 255, 255)"
+        assert moving > 5
+
+
+def test_the_parts_of_the_moving_picture_add_up() -> None:
+    said = re.findall(r">([^<]*)</text>", (DOCS / "pictures" / "decision.svg").read_text(encoding="utf8"))
+    *parts, total = (float(one.replace("−", "-")) for one in said if re.fullmatch(r"[+−]\d\.\d\d", one))
+    assert len(parts) == 5
+    assert sum(parts) == pytest.approx(total, abs=0.03)  # rounded
 
 
 @pytest.mark.slow

@@ -418,12 +418,12 @@ def test_the_reference_is_not_stale() -> None:
 
 
 def test_every_key_has_a_type_a_default_and_a_meaning() -> None:
-    rows = [line.split(" | ") for line in reference().splitlines() if line.startswith("| `")]
+    rows = re.findall(r"^- `(\w+)` \((.+?)\): (.+)$", reference(), re.MULTILINE)
     assert len(rows) > 150
-    for key, type_, default, _unit, meaning in rows:
-        assert type_.strip(), key
-        assert default.strip(), key
-        assert len(meaning.split()) > 1 or meaning == "layers |", key
+    assert len(rows) == reference().count("\n- `")
+    for key, type_and_default, meaning in rows:
+        assert re.match(r"(whole )?number|text|list|table|`", type_and_default), key
+        assert len(meaning.split()) > 1 or meaning == "layers", key
 
 
 def test_every_table_and_kind_has_a_section() -> None:

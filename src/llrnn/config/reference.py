@@ -7,6 +7,7 @@ description, which ends with the unit in brackets where it has one.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pkgutil import get_data
 from types import NoneType
@@ -98,7 +99,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 def _sections(model: type[BaseModel], title: str, place: str, told: dict[frozenset[type], str]) -> Iterator[str]:
-    """Yield Markdown: a table of the keys of the pydantic model, then a section for each table within it.
+    """Yield Markdown: a list of the keys of the pydantic model, then a section for each table within it.
 
     `title`: the heading; `place`: the dotted key of this table, empty at the top; `told`: titles of sections so far by
     the models that they describe (added to), so that the same table in another place is only referred to.
@@ -139,9 +140,14 @@ def _kinds(
     """
     kinds = ", ".join(f"`{kind}`" for own in several.values() for kind in own)
     yield f"## {title}\n\n{_sentence(meaning(field))}\n\nKinds: {kinds}.\n\n"
-    for model, own in several.items():
+    rows = [{name: _row(name, one) for name, one in model.model_fields.items() if name != "kind"} for model in several]
+    shared = {row for row, n in Counter(row for of in rows for row in of.values()).items() if 1 < len(rows) < 2 * n}
+    shared = {row for row in shared if all(row.split("`")[1] in of for of in rows)}
+    if shared:
+        yield f"All kinds have, unless one says otherwise:\n\n{''.join(sorted(shared))}\n"
+    for (model, own), of in zip(several.items(), rows, strict=True):
         yield f"### {place}: {', '.join(f'`kind = {json.dumps(kind)}`' for kind in own)}\n\n{_about(model)}"
-        yield _table({name: one for name, one in model.model_fields.items() if name != "kind"})
+        yield "".join(row for row in of.values() if row not in shared) + "\n"
     shown: set[str] = set()
     for model in several:
         for name, one in model.model_fields.items():
@@ -159,12 +165,12 @@ def _sentence(text: str) -> str:
 
 
 def _table(fields: Mapping[str, FieldInfo]) -> str:
-    if not fields:
-        return ""
-    rows = "".join(_row(name, field) for name, field in fields.items())
-    return f"| key | type | default | unit | what it means |\n| --- | --- | --- | --- | --- |\n{rows}\n"
+    return "".join(_row(name, field) for name, field in fields.items()) + "\n" if fields else ""
 
 
 def _row(name: str, field: FieldInfo) -> str:
+    """One key as an item of a list: type and default in brackets, what it means, the unit."""
     unit = (field.description or "").partition(" [")[2].removesuffix("]")
-    return f"| `{name}` | {type_of(field)} | {default_of(field)} | {unit} | {meaning(field)} |\n"
+    default = default_of(field)
+    about = type_of(field) if default == "–" else f"{type_of(field)}, {default}"
+    return f"- `{name}` ({about}): {meaning(field)}{f' [{unit}]' if unit else ''}\n"

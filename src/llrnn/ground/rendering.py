@@ -158,6 +158,13 @@ def ticks(low: float, high: float) -> list[float]:
 _WIDE, _NARROW = 640, 340  # pixels: a page or a notebook, and a phone
 
 
+_ALL = 'width="100%" height="100%"'
+_PAPER = (
+    "svg{color:#1f2328}.paper{fill:#fff}"
+    "@media (prefers-color-scheme:dark){svg{color:#e2e4e8}.paper{fill:#1e2129}}"
+)
+
+
 def svg(chart: Chart, *, narrow: bool = False) -> str:
     """Render the chart as an `<svg>` element 640 pixels wide; with `narrow` 340, for phones, names above their bars."""
     width = _NARROW if narrow else _WIDE
@@ -165,9 +172,9 @@ def svg(chart: Chart, *, narrow: bool = False) -> str:
 
 
 def svg_file(chart: Chart) -> str:
-    """Render the chart as the content of an SVG file, on a white background."""
+    """Render the chart as the content of an SVG file, on white paper, or on dark where the reader's colours are."""
     head, rest = svg(chart).split(">", 1)
-    return f'{head} xmlns="http://www.w3.org/2000/svg"><rect width="100%" height="100%" fill="#fff"/>{rest}\n'
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{_PAPER}</style><rect class="paper" {_ALL}/>{rest}\n'
 
 
 def _bars(chart: BarChart, width: int, narrow: bool) -> str:
