@@ -1,12 +1,17 @@
 # `llrnn serve` in a container; docs/server.md says how. `docker compose up` builds it and starts it.
-FROM python:3.11-slim
+# BASE may have a digest, python:3.11-slim@sha256:..., so that the image can be built again as it was. None stands here:
+# .github/workflows/release.yml looks up the tag's at each release, builds with it, and notes it in the run's summary.
+ARG BASE=python:3.11-slim
+FROM ${BASE}
 WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-# pip reads these where they are given: --build-arg PIP_EXTRA_INDEX_URL=... for a torch without CUDA, which is far smaller
+# pip reads these where they are given. TORCH_INDEX=https://download.pytorch.org/whl/cpu (compose.yaml has it) is torch
+# without CUDA, which is far smaller; unset, it is the build of the package index
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
-RUN pip install --no-cache-dir torch==2.13.0
+ARG TORCH_INDEX
+RUN pip install --no-cache-dir ${TORCH_INDEX:+--extra-index-url $TORCH_INDEX} torch==2.13.0
 RUN pip install --no-cache-dir --constraint constraints.txt '.[serve]' ./src/llrnn_agreement ./src/llrnn_morphology
 RUN useradd --create-home llrnn && install --directory --owner llrnn /models
 USER llrnn

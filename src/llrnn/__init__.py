@@ -23,7 +23,7 @@ _STUB = (get_data("llrnn", "__init__.pyi") or b"").decode()
 _HOMES = {name: home for home, name in re.findall(r"^from (\S+) import (\w+)", _STUB, re.MULTILINE)}
 
 __all__ = sorted(_HOMES)
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> Any:

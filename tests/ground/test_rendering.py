@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from helpers import small_corpus, small_model
-from llrnn import LLRNN, Records, contextual, evaluate, explain, train
+from llrnn import LLRNN, LSTM, Records, Vocabulary, contextual, evaluate, explain, features, train
 from llrnn.cli import show
 from llrnn.cli.options import print_json
 from llrnn.ground.errors import CheckpointError, TrainingError
@@ -44,6 +44,7 @@ from llrnn.ground.rendering import (
     visible,
 )
 from llrnn.inference.explanation import Comparison, Explanation, compare
+from llrnn.inference.pairs import Pair, PairScores
 from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.training.runs import Record
 from strategies import draws
@@ -568,3 +569,31 @@ def test_print_shows_what_the_terminal_shows() -> None:
     assert "log b (background)" in str(found)
     assert "\x1b" not in str(found)
     assert repr(found).startswith("Explanation(")
+
+
+def test_a_model_shows_as_a_table_of_what_it_is() -> None:
+    corpus = small_corpus()
+    vocabulary = Vocabulary.from_corpus(corpus)
+    own = {"background": Unigram.from_corpus(corpus), "contextual": [contextual.Repeated()]}
+    model = LLRNN(vocabulary, output_features=features.Suffixes(2), controller=LSTM(4), **own)  # type: ignore[arg-type]
+    page = Page(model._repr_html_())
+    told = dict(page.rows[1:])
+    assert told["words"].startswith(f"{len(vocabulary.words):,} in {model.output_features.n_classes:,} classes")
+    assert told["features"] == f"{len(model.output_features.names):,} Suffixes"
+    assert told["background"] == repr(model.background)
+    assert told["contextual"] == repr(model.contextual[0])
+    assert told["parameters"] == f"{sum(one.numel() for one in model.parameters()):,}"
+    assert "domains" not in told  # where there is none, nothing is said
+
+
+def test_minimal_pairs_show_their_accuracies_as_text_and_as_html(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = (Pair(("a",), ("b",), "<b>", 1), Pair(("c",), ("d",), "other", 7))
+    scores = PairScores(pairs, (-1.0, -2.0), (-2.0, -1.0), left_out=pairs[:1])
+    html = scores._repr_html_()
+    rows = [row[0] for row in Page(html).rows]
+    assert rows == ["group", "<b>", "other", "distance", "1", "5+"]
+    assert "1 pairs have words that the vocabulary does not list" in html
+    show.pairs("own", scores)
+    printed = capsys.readouterr().out
+    assert printed.startswith("own: the grammatical sentence is preferred in 50.0%")
+    assert str(scores).partition("\n")[2] == printed.partition("\n")[2].rstrip("\n")

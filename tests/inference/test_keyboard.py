@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -13,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import chromium, require_browser
 from helpers import shaken, small_corpus
-from llrnn import GRU, LLRNN, LSTM, Completer, Vocabulary, features
+from llrnn import GRU, LLRNN, LSTM, Completer, Corpus, Vocabulary, features, train
 from llrnn.cli import run
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, export_keyboard, keyboard_bytes, keyboard_page
@@ -127,17 +128,30 @@ def test_javascript_says_the_same(tmp_path: Path, again: bool) -> None:
         assert [log_p for _, log_p in found] == pytest.approx([log_p for _, log_p in wanted], abs=1e-9)
 
 
+CUT = {  # texts, and what is read of them: words, and the letters of one that is being typed
+    "Qu'il ": (["Qu'", "il"], ""),
+    "il l'ho": (["il", "l'"], "ho"),
+    "Zut!": ([], "Zut!"),
+    "": ([], ""),
+    "Qu'": (["Qu'"], ""),  # what may follow is asked for, not what begins so
+    "qu’": (["qu'"], ""),
+    "L’homme ": (["L'", "homme"], ""),
+    "aujourd'": ([], "aujourd'"),
+    "Aujourd'hui": ([], "Aujourd'hui"),
+}
+
+
 def test_text_is_cut_next_to_signs_into_listed_words() -> None:
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     script = (
         f"const {{Keyboard}} = require({json.dumps(str(READER))});"
-        "const own = {header: {lowercase: true}, words: ['homme', 'il', \"l'\", \"qu'\"]};"
+        "const own = {header: {lowercase: true}, words: [\"aujourd'hui\", 'homme', 'il', \"l'\", \"qu'\"]};"
         "const k = Object.assign(Object.create(Keyboard.prototype), own);"
-        'console.log(JSON.stringify(["Qu\'il ", "il l\'ho", "Zut!", \'\'].map((text) => k.split(text))))'
+        f"console.log(JSON.stringify({json.dumps([*CUT])}.map((text) => k.split(text))))"
     )
     done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [[["Qu'", "il"], ""], [["il", "l'"], "ho"], [[], "Zut!"], [[], ""]]
+    assert json.loads(done.stdout) == [[*found] for found in CUT.values()]
 
 
 def test_a_page_types_offline_in_a_real_browser(tmp_path: Path) -> None:
@@ -159,6 +173,75 @@ def test_a_page_types_offline_in_a_real_browser(tmp_path: Path) -> None:
         typed = browser.script("return document.getElementById('text').value")
         assert typed.startswith(f"le {wanted[0]} ")
         assert len(typed.split()) == 3
+        assert not browser.complaints()
+
+
+TOKENS = re.compile(r"^ *(--[\w-]+: [^;]+);", re.MULTILINE)
+
+
+def test_a_page_looks_as_the_playground_does() -> None:
+    """Every colour and font that it names is there, with the same value."""
+    style = (READER.parents[2] / "serve/page/style.css").read_text(encoding="utf8")
+    page = keyboard_page(b"")
+    own = TOKENS.findall(page)
+    assert {*re.findall(r"var\((--[\w-]+)\)", page)} == {token.partition(":")[0] for token in own}
+    assert {*own} <= {*TOKENS.findall(style)}
+
+
+def french_keyboard() -> bytes:
+    """After qu' comes il, after that dort; sentences end."""
+    sentences = [["le", "roi", "dit", "qu'", "il", "dort", "."]] * 9 + [["l'", "homme", "dort", "."]] * 3
+    corpus = Corpus.from_sentences(sentences)
+    vocabulary = Vocabulary.from_corpus(corpus)
+    made = LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(16))
+    for _ in train(made, corpus, epochs=40, learning_rate=0.05):
+        pass
+    made.provenance = {"config": {"corpus": {"lowercase": True}}}
+    return keyboard_bytes(made)
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_apostrophes_capitals_and_counts_in_a_real_browser(tmp_path: Path, scheme: str) -> None:
+    require_browser()
+    (tmp_path / "typing.html").write_text(keyboard_page(french_keyboard(), title="Typing <test>"))
+    with chromium(tmp_path / "profile") as browser:
+        browser.prefer(color_scheme=scheme)
+        browser.open((tmp_path / "typing.html").as_uri())
+        browser.one("body[data-ready]")
+        field = browser.one("#text")
+
+        def best(first: str) -> None:
+            browser.until(lambda: browser.texts("#best button")[:1] == [first] or None, first)
+
+        def shows(text: str, counted: str) -> None:
+            assert browser.script("return document.getElementById('text').value") == text
+            assert browser.text("#counter") == counted
+
+        best("Le")  # a sentence begins
+        field.send_keys("L'")
+        best("homme")
+        shows("L'", "2 keys for 2 characters")
+        field.send_keys(Keys.TAB)
+        shows("L'homme ", "3 keys for 8 characters: 5 saved, 63 %")
+        field.send_keys(Keys.BACKSPACE * 8)
+        shows("", "")  # begun again
+        field.send_keys("Le r", Keys.BACKSPACE, "r")
+        best("roi")
+        shows("Le r", "6 keys for 4 characters")
+        field.send_keys(Keys.TAB, "dit Q")
+        best("Qu'")
+        field.send_keys(Keys.TAB)
+        shows("Le roi dit Qu'", "13 keys for 14 characters: 1 saved, 7 %")  # no blank behind it
+        best("il")
+        field.send_keys(Keys.TAB, Keys.TAB)
+        shows("Le roi dit Qu'il dort ", "15 keys for 22 characters: 7 saved, 32 %")
+        best(".")
+        field.send_keys(Keys.TAB)
+        shows("Le roi dit Qu'il dort. ", "16 keys for 23 characters: 7 saved, 30 %")
+        best("Le")
+        assert not browser.serious_findings()
+        field.send_keys(Keys.ESCAPE, Keys.TAB)
+        assert browser.script("return document.activeElement.textContent") == "Le"  # nobody is kept in the field
         assert not browser.complaints()
 
 

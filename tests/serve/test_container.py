@@ -83,7 +83,11 @@ def test_what_is_built_is_there_and_only_known_instructions_are_used(tmp_path: P
     project = (tmp_path / "pyproject.toml").read_text(encoding="utf8")
     assert (tmp_path / re.findall(r'^readme = "(.*)"$', project, re.MULTILINE)[0]).is_file()
     (least,) = re.findall(r'^requires-python = ">=(.*)"$', project, re.MULTILINE)
-    assert all_of("FROM") == [f"python:{least}-slim"]
+    base = f"python:{least}-slim"
+    assert (all_of("FROM"), all_of("ARG")[0]) == (["${BASE}"], f"BASE={base}")
+    (service,) = compose()["services"].values()
+    assert service["build"]["args"]["BASE"] == f"${{BASE:-{base}}}"
+    assert {line.partition("=")[0] for line in all_of("ARG")} >= {*service["build"]["args"]}
 
 
 def test_nobody_is_root_and_the_files_agree_with_one_another() -> None:
@@ -102,6 +106,16 @@ def test_nobody_is_root_and_the_files_agree_with_one_another() -> None:
     assert name in compose()["volumes"]
     assert Path(place) in Path(listed("CMD")[-1]).parents
     assert any(place in line and f"--owner {user}" in line for line in all_of("RUN"))  # the demo is trained there
+
+
+def test_the_service_may_write_to_its_models_and_to_memory_alone_and_has_no_privileges() -> None:
+    (service,) = compose()["services"].values()
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert {"/tmp", f"/home/{all_of('USER')[0]}"} == {*service["tmpfs"]}
+    assert "cap_add" not in service
+    assert "privileged" not in service
 
 
 def started(

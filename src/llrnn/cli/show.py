@@ -17,7 +17,7 @@ from llrnn.ground.rendering import TextTable, visible
 
 if TYPE_CHECKING:  # torch is not needed to print
     from llrnn.inference.evaluation import Evaluation
-    from llrnn.inference.pairs import Accuracy, PairScores
+    from llrnn.inference.pairs import PairScores
     from llrnn.model.decode import Generated
     from llrnn.model.network import LLRNN
 
@@ -140,29 +140,5 @@ def named_features(model: LLRNN, word: str) -> list[str]:
 
 
 def pairs(name: str, scores: PairScores) -> None:
-    """Print the accuracy on minimal pairs, headed `name`: overall, and by group, distance and distractors.
-
-    Distance is that of the words that must agree; distractors are words between them that suggest the wrong form.
-    """
-    out.print(f"[bold]{escape(name)}[/]: the grammatical sentence is preferred in {escape(_share(scores.overall))}")
-    out.print(
-        f"mean of the {len(scores.by_group)} groups: {scores.mean_of_groups:.1%}; {scores.ties:,} ties count as wrong"
-    )
-    for count, what in (
-        (scores.equal, "pairs are the same sentence twice, and count as wrong"),
-        (len(scores.left_out), "pairs have words that the vocabulary does not list, and are left out"),
-    ):
-        if count:
-            out.print(f"{count:,} {what}")
-    for title, parts in (
-        ("group", scores.by_group),
-        ("distance", scores.by_distance),
-        ("distractors", scores.by_distractors),
-    ):
-        if parts:
-            rows = ((str(part), _share(share)) for part, share in parts.items())
-            table((title, "accuracy [95 % interval]"), *rows)
-
-
-def _share(share: Accuracy) -> str:
-    return f"{share.accuracy:.1%} [{share.low:.1%}, {share.high:.1%}] of {share.count:,} pairs"
+    """Print the accuracy on minimal pairs on standard output, headed `name`: overall, and by what the file says."""
+    out.print(scores.sheet(name))

@@ -35,6 +35,8 @@ from typing import Any, TypeVar
 
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, parse_json
+from llrnn.ground.rendering import Line as TextLine
+from llrnn.ground.rendering import Renderable, Sheet, Strong, TextTable
 from llrnn.inference.nbest import Words
 from llrnn.inference.rescoring import read_again, score_sentences
 from llrnn.model.network import LLRNN
@@ -225,9 +227,12 @@ class Accuracy:
         half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
         return cls(n, share, max(0.0, centre - half), min(1.0, centre + half))
 
+    def __str__(self) -> str:
+        return f"{self.accuracy:.1%} [{self.low:.1%}, {self.high:.1%}] of {self.count:,} pairs"
+
 
 @dataclass(frozen=True)
-class PairScores:
+class PairScores(Renderable):
     """log p (nats) of both sentences of every minimal pair, and accuracies overall, by group, distance and distractors.
 
     `pairs`, `log_p_good`, `log_p_bad`: tuples of the same length; `left_out`: pairs with words outside a closed
@@ -288,6 +293,25 @@ class PairScores:
         Pairs of unknown number, and bands without a pair, are left out.
         """
         return self.by(lambda pair: _band(pair.distractors, _DISTRACTORS))
+
+    def sheet(self, name: str = "pairs") -> Sheet:
+        """Return contents to print, headed `name`: the accuracy, notes on what is not counted, a table by each key.
+
+        Distance is that of the words that must agree; distractors are words between them that suggest the wrong form.
+        """
+        said: list[TextLine] = [
+            (Strong(name), f": the grammatical sentence is preferred in {self.overall}"),
+            (f"mean of the {len(self.by_group)} groups: {self.mean_of_groups:.1%}; {self.ties:,} ties count as wrong",),
+        ]
+        apart = (
+            (self.equal, "pairs are the same sentence twice, and count as wrong"),
+            (len(self.left_out), "pairs have words that the vocabulary does not list, and are left out"),
+        )
+        said += [(f"{count:,} {what}",) for count, what in apart if count]
+        tables = {"group": self.by_group, "distance": self.by_distance, "distractors": self.by_distractors}
+        rows = {title: tuple((key, str(share)) for key, share in parts.items()) for title, parts in tables.items()}
+        blocks = [TextTable((title, "accuracy [95 % interval]"), of_it) for title, of_it in rows.items() if of_it]
+        return Sheet((*said, *blocks))
 
     def summary(self) -> dict[str, Any]:
         """Return all accuracies as a dict for JSON; an accuracy is a dict of `count`, `accuracy`, `low` and `high`.

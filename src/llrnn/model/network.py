@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError, InputError, NumericalError, VocabularyError, ZeroMassError, require_kind
+from llrnn.ground.rendering import TextTable
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
@@ -226,6 +227,23 @@ class LLRNN(Persistent):
         features = self.output_features
         sizes = f"{len(self.vocabulary.words):,} words in {features.n_classes:,} classes, {len(self.feature_names):,}"
         return f"LLRNN({sizes} features, background={self.background!r}, controller={self.controller!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of the model: a table of its sizes, knowledge, network and parameters."""
+        features, groups = self.output_features, Counter(self.output_features.groups)
+        rows = {
+            "words": f"{len(self.vocabulary.words):,} in {features.n_classes:,} classes of equal features",
+            "features": ", ".join(f"{count:,} {group}" for group, count in groups.items()),
+            **{
+                name: ", ".join(map(repr, getattr(self, name))) for name in ("contextual", "contextual_inputs", "mixed")
+            },
+            "domains": ", ".join(map(repr, self.vocabulary.domains)),
+            "background": repr(self.background),
+            "controller": repr(self.controller),
+            "parameters": f"{sum(parameter.numel() for parameter in self.parameters()):,}",
+        }
+        told = tuple((name.replace("_", " "), said) for name, said in rows.items() if said)
+        return TextTable(("LLRNN", ""), told, text_columns=2)._repr_html_()
 
     @property
     def device(self) -> torch.device:

@@ -1,6 +1,6 @@
 """How a perplexity was counted, in one line that stands beside the figure, as sacreBLEU's signature does beside BLEU.
 
-    reading:alone|words:12,345|end:yes|unknown:spelled 2,561|tokens:learnt|case:lower|llrnn:0.2.0
+    reading:alone|words:12,345|end:yes|unknown:spelled 2,561|tokens:learnt|case:lower|llrnn:0.3.0
 
 Figures may be compared where their lines agree, the number of spelled words apart.
 """

@@ -97,20 +97,27 @@ class Keyboard {
   }
 
   // The words of a text, and the letters of the last one if it is being typed: a chunk that is not listed (qu'il) is cut
-  // next to signs into a listed word, the longest, and the rest.
+  // next to signs into a listed word, the longest, and the rest. What ends with an apostrophe and is listed (qu') is done.
   split(text) {
-    const words = text.split(/\s+/).filter(Boolean).flatMap((chunk) => this.cut(chunk));
-    return [words, /\S$/.test(text) ? words.pop() : ""];
+    this.curly ??= this.words.some((word) => word.includes("’"));
+    const plain = this.curly ? text : text.replaceAll("’", "'");
+    const words = plain.split(/\s+/).filter(Boolean).flatMap((chunk) => this.cut(chunk));
+    const last = words.at(-1) ?? "", isDone = !/\S$/.test(text) || (/['’]$/.test(last) && this.lists(last));
+    return isDone ? [words, ""] : [words.slice(0, -1), last];
   }
 
   cut(chunk) {
     for (let end = chunk.length; end > 0; end--) {
-      const word = chunk.slice(0, end), small = this.header.lowercase ? word.toLowerCase() : word;
+      const word = chunk.slice(0, end);
       const isBetween = end === chunk.length || !/^[\p{L}\p{M}\p{N}]{2}/u.test(chunk.slice(end - 1));
-      if (isBetween && this.words[this.first((one) => one >= small)] === small)
-        return end === chunk.length ? [word] : [word, ...this.cut(chunk.slice(end))];
+      if (isBetween && this.lists(word)) return end === chunk.length ? [word] : [word, ...this.cut(chunk.slice(end))];
     }
     return [chunk];
+  }
+
+  lists(word) {
+    const small = this.header.lowercase ? word.toLowerCase() : word;
+    return this.words[this.first((one) => one >= small)] === small;
   }
 
   first(holds) {

@@ -122,8 +122,11 @@ def _why(model: LLRNN, text: str, before: str, after: str) -> Comparison | None:
 
 
 _PAGE = """<!DOCTYPE html>
-<html><head><meta charset="utf-8"><title>{title}</title>
-<style>body {{ font-family: sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em }}</style></head>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+:root {{ color-scheme: light dark; background: light-dark(#fff, #11151b); color: light-dark(#19212c, #e7ebf1); }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; }}
+body > div {{ overflow-x: auto; }}</style></head>
 <body><h1>{title}</h1>
 <p>The log of a ratio, of what is read to what Tesseract wrote: <b>seen</b> of the channel, <b>model</b> of the language
 model with its background and largest features, in nats.</p>
