@@ -1,4 +1,7 @@
-"""The demo: three models of one body on the embedded French corpus, compared, made to write, and explained.
+"""The demo: a French model that is trained already, then three small ones of one body, compared and explained.
+
+The first is `models/french`, where it is installed: sentences, choices beside those of its softmax twin, and why. Then
+the embedded French corpus is trained on, here and now:
 
     RNN                          softmax over all words
     RNN with unigram bias        the same, starting from how frequent each word is: the fair baseline
@@ -43,6 +46,13 @@ FREQUENT_WORDS = 400
 MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
 DECISION = ("une banane délicieuse fut", "sucrée", "sucré")  # of the test text: prefix, word, rival
+SHIPPED, TWIN = "fr", "fr-softmax"  # installed with models/french
+CHOICES = (  # prefix, word, rival, what it means
+    ("La voiture de mon voisin est très", "puissante", "puissant", "my neighbour's car (feminine) is very powerful"),
+    ("Les enfants que la voisine garde", "jouent", "joue", "the children whom the neighbour minds play (plural)"),
+    ("L'homme que les voisins ont vu", "est", "sont", "the man whom the neighbours saw is (singular)"),
+    ("Les maisons du vieux village sont", "blanches", "blancs", "the old village's houses (feminine) are white"),
+)
 _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 
 
@@ -78,18 +88,75 @@ class Contender:
 
 
 @dataclass(frozen=True)
+class Opening(Renderable):
+    """What the model that ships shows before anything is trained.
+
+    `sentences`: a tuple of texts that it wrote; `choices`: a tuple of `Comparison`, one for each of `CHOICES`; `twin`:
+    the log-ratios log p(word) − log p(rival) of its softmax twin there, a tuple of floats.
+    """
+
+    sentences: tuple[str, ...]
+    choices: tuple[Comparison, ...]
+    twin: tuple[float, ...]
+
+    def sheet(self) -> Sheet:
+        rows = [
+            (f"{prefix} … {word} / {rival}", meaning, _odds(ours.log_ratio), _odds(theirs))
+            for (prefix, word, rival, meaning), ours, theirs in zip(CHOICES, self.choices, self.twin, strict=True)
+        ]
+        prefix, word, _, meaning = CHOICES[0]
+        return Sheet(
+            (
+                (Heading("It knows grammar"),),
+                ("How much likelier the right word is than the wrong one, to the French model and to a softmax that ",),
+                ("was trained on the same text for as long. They were chosen to show what agreement is.",),
+                TextTable(("right / wrong", "in English", "this model", "softmax"), tuple(rows), text_columns=2),
+                (Heading(f"Why {word}?"),),
+                (f"{prefix} … {word}: {meaning}. The word that decides stands five words before.",),
+                *self.choices[0].sheet().blocks,
+                (Heading("It writes"),),
+                *((text,) for text in self.sentences),
+                (Faint("Drawn at random: grammar is what it knows, not the world."),),
+            )
+        )
+
+
+def _odds(log_ratio: float) -> str:
+    """Return the odds of the right word in words: "31 to 1", or in bold "1 to 4, wrong" where it is the less likely."""
+    odds = f"{math.exp(min(abs(log_ratio), 700)):,.3g}"
+    return f"{odds} to 1" if log_ratio > 0 else Strong(f"1 to {odds}, wrong")
+
+
+def opening(seed: int = 0) -> Opening | None:
+    """Return what the installed French model shows, at once; None where it is not installed (models/french).
+
+    `seed`: draws its sentences.
+    """
+    if not (has_bundle(SHIPPED, "model") and has_bundle(TWIN, "model")):
+        return None
+    model, twin = llrnn.load(SHIPPED), llrnn.load(TWIN)
+    written = llrnn.generate(model, count=4, temperature=0.6, seed=seed, max_words=25)
+    ours, theirs = (
+        [llrnn.explain(one, prefix=prefix, word=word, rival=rival) for prefix, word, rival, _ in CHOICES]
+        for one in (model, twin)
+    )
+    return Opening(tuple(map(str, written)), tuple(ours), tuple(one.log_ratio for one in theirs))
+
+
+@dataclass(frozen=True)
 class Demo:
     """The results of the demo: its corpora, the trained models, five generated sentences, and one explained word.
 
     `corpora`: a dict with the keys train, valid and test; `contenders`: a list of `Contender`, a model each;
     `sentences`: a list of tuples of words; `decision`: a `Comparison`, why one word is preferred to another, None where
-    the texts lack these words.
+    the texts lack these words; `opening`: what the model that ships showed, None where it is not installed.
     """
 
     corpora: dict[str, Corpus]
     contenders: list[Contender]
     sentences: list[tuple[str, ...]]
     decision: Comparison | None
+    opening: Opening | None = None
 
     def results(self) -> TextTable:
         """Return the table of results, a row for each model, with the one of the lowest test log-perplexity in bold."""

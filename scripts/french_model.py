@@ -1,0 +1,91 @@
+"""The data of the French model that ships (models/french): only what may be given away, and nothing of the test.
+
+    python scripts/french_model.py ../shared/data runs/french          (DATA, OUT)
+
+    train, valid (.conllu)     UD French GSD of 2020 and UD's dev (CC BY-SA 4.0); valid is the end of train
+    other-novels.txt           ten novels, 1840 to 1920 (public domain), cut and contracted as the treebank is
+    other-spoken.txt           UD French Rhapsodie and ParisStories (CC BY-SA 4.0), PUD (CC BY-SA 3.0)
+    written.conllu             UD's dev as it is written: from it the model learns to read text as it is typed
+    frequencies.tsv            the 60,000 likeliest forms of wordfreq (CC BY-SA 4.0)
+    lexicon.tsv                what forms can be: the treebanks' annotation, and Debian's hunspell-fr (MPL-2.0)
+    agreement.json.gz          readings of these words, and which role comes where
+
+UD's test of GSD is test.conllu: its words are in none of the others, unless these have them by themselves. The older GSD
+has lost its features, so attributes come from the other treebanks. Left out for their licences: Sequoia and FQB
+(LGPL-LR), ParTUT and Wikipedia as Babelscape cut it (both non-commercial), Lefff (LGPL-LR), vectors of spaCy's.
+"""
+
+from __future__ import annotations
+
+import sys
+from heapq import nlargest
+from itertools import chain
+from pathlib import Path
+
+from agreement_data import beside, raw, with_genders
+from llrnn import Corpus, Lexicon
+from llrnn.config.wordlists import from_wordfreq, is_form, joined, write_frequencies
+from llrnn.ground.files import write_lines
+from llrnn.text.readers import Sentence, conllu_lines
+from llrnn_agreement import Agreement, AgreementRules
+from llrnn_lab.studies.french_texts import Contractions, sentences
+from llrnn_lab.studies.prepare import write_text
+from llrnn_morphology import hunspell, hunspell_readings
+
+DICTIONARY = "/usr/share/hunspell/fr.dic"
+VALIDATION = 728  # sentences, as in the paper
+LISTED = 60_000  # forms of wordfreq
+OFTEN = 5  # a word of the text that is seen so often is what the text says
+
+
+def main(data: Path, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    old, new = data / "ud_french_gsd", data / "ud_french"
+    train, valid = (whole := Corpus.from_file(old / "fr_gsd-train.conllu", lowercase=True)).split(
+        len(whole) - VALIDATION
+    )
+    dev, test = (Corpus.from_file(new / f"fr_gsd-ud-{part}.conllu", lowercase=True) for part in ("dev", "test"))
+    spoken = [one for name in ("parisstories", "pud", "rhapsodie") for one in sorted(new.glob(f"fr_{name}-*.conllu"))]
+    known = Corpus.from_sentences([*Corpus.from_file(spoken, lowercase=True), *dev])
+    text = Corpus.from_sentences([*train, *dev])
+    for part, corpus in {"train": text, "valid": valid, "test": test}.items():
+        write_lines(out / f"{part}.conllu", conllu_lines(corpus))
+    (out / "written.conllu").write_bytes((new / "fr_gsd-ud-dev.conllu").read_bytes())
+    novels = sorted((data / "novels_french").glob("*.gz"))
+    contractions = Contractions(train)
+    lines = [contractions.written_out(one) for path in novels for line in _lines(path) for one in sentences(line)]
+    write_text(out / "other-novels.txt", lines)
+    write_text(out / "other-spoken.txt", (one.words for one in known[: len(known) - len(dev)]))
+    likely = nlargest(LISTED, ((f, form) for form, f in from_wordfreq("fr").items() if is_form(form)))
+    listed = joined({"wordfreq": {form: f for f, form in likely}}, train)
+    write_frequencies(out / "frequencies.tsv", listed)
+    words = {word for word in (*text.counts(), *known.counts(), *listed) if is_form(word)}
+    _lexicon(train, known, words).to_tsv(out / "lexicon.tsv")
+    _agreement(known, text, words, novels).to_file(out / "agreement.json.gz")
+
+
+def _lines(path: Path) -> list[str]:
+    import gzip
+
+    return gzip.decompress(path.read_bytes()).decode("utf8").splitlines()
+
+
+def _lexicon(train: Corpus, known: Corpus, words: set[str]) -> Lexicon:
+    """What treebanks with features and the dictionary say, and the parts of speech of frequent words of the text."""
+    counts, annotated = train.counts(), Lexicon.from_corpus(train)
+    often = {word: annotated(word) for word in words if counts[word] >= OFTEN and annotated(word)}
+    told = Lexicon.from_corpus(known)
+    found = hunspell(DICTIONARY, forms=words) | Lexicon.from_mapping(often)
+    return found | Lexicon.from_mapping({word: told(word) for word in words if told(word)})
+
+
+def _agreement(known: Corpus, text: Corpus, words: set[str], novels: list[Path]) -> Agreement:
+    rules = AgreementRules.named("french")
+    readings = hunspell_readings(DICTIONARY, words, lemmas=rules.lemmas)
+    read = chain(raw(novels), (one.words for one in chain(known, text)))
+    sentences: list[Sentence] = list(known)
+    return Agreement.estimated(rules, sentences, beside(sentences, with_genders(readings, read)))
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
