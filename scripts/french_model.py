@@ -1,9 +1,13 @@
 """The data of the French model that ships (models/french): only what may be given away, and nothing of the test.
 
     python scripts/french_model.py ../shared/data runs/french          (DATA, OUT)
+    llrnn train configs/french/llrnn.toml --data runs/french --out runs/french/llrnn
+    llrnn train configs/french/softmax.toml --data runs/french --out runs/french/softmax
+    python scripts/french_model.py runs/french                         into models/french, matrices in 16 bits
+    llrnn evaluate runs/french/llrnn fr runs/french/softmax fr-softmax runs/french/test.conllu --json
 
     train, valid (.conllu)     UD French GSD of 2020 and UD's dev (CC BY-SA 4.0); valid is the end of train
-    other-novels.txt           ten novels, 1840 to 1920 (public domain), cut and contracted as the treebank is
+    other-novels.txt           ten novels, 1840 to 1920 (public domain), cut as the treebank is
     other-spoken.txt           UD French Rhapsodie and ParisStories (CC BY-SA 4.0), PUD (CC BY-SA 3.0)
     written.conllu             UD's dev as it is written: from it the model learns to read text as it is typed
     frequencies.tsv            the 60,000 likeliest forms of wordfreq (CC BY-SA 4.0)
@@ -22,10 +26,12 @@ from heapq import nlargest
 from itertools import chain
 from pathlib import Path
 
+import llrnn
 from agreement_data import beside, raw, with_genders
 from llrnn import Corpus, Lexicon
 from llrnn.config.wordlists import from_wordfreq, is_form, joined, write_frequencies
 from llrnn.ground.files import write_lines
+from llrnn.text.raw import contracted, tokeniser_for
 from llrnn.text.readers import Sentence, conllu_lines
 from llrnn_agreement import Agreement, AgreementRules
 from llrnn_lab.studies.french_texts import Contractions, sentences
@@ -41,19 +47,20 @@ OFTEN = 5  # a word of the text that is seen so often is what the text says
 def main(data: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     old, new = data / "ud_french_gsd", data / "ud_french"
-    train, valid = (whole := Corpus.from_file(old / "fr_gsd-train.conllu", lowercase=True)).split(
-        len(whole) - VALIDATION
-    )
-    dev, test = (Corpus.from_file(new / f"fr_gsd-ud-{part}.conllu", lowercase=True) for part in ("dev", "test"))
+    (out / "written.conllu").write_bytes((new / "fr_gsd-ud-dev.conllu").read_bytes())
+    tokeniser = tokeniser_for(str(out / "written.conllu"), [])
+    assert tokeniser is not None
+    in_two = Corpus.from_file(old / "fr_gsd-train.conllu", lowercase=True)
+    train, valid = contracted(in_two, tokeniser.contractions).split(len(in_two) - VALIDATION)
+    dev, test = (_read([new / f"fr_gsd-ud-{part}.conllu"]) for part in ("dev", "test"))
     spoken = [one for name in ("parisstories", "pud", "rhapsodie") for one in sorted(new.glob(f"fr_{name}-*.conllu"))]
-    known = Corpus.from_sentences([*Corpus.from_file(spoken, lowercase=True), *dev])
+    known = Corpus.from_sentences([*_read(spoken), *dev])
     text = Corpus.from_sentences([*train, *dev])
     for part, corpus in {"train": text, "valid": valid, "test": test}.items():
         write_lines(out / f"{part}.conllu", conllu_lines(corpus))
-    (out / "written.conllu").write_bytes((new / "fr_gsd-ud-dev.conllu").read_bytes())
     novels = sorted((data / "novels_french").glob("*.gz"))
-    contractions = Contractions(train)
-    lines = [contractions.written_out(one) for path in novels for line in _lines(path) for one in sentences(line)]
+    as_the_text = Contractions(in_two)  # its clitics and signs
+    lines = [as_the_text.written_out(one, contracted=False) for path in novels for line in _lines(path) for one in sentences(line)]
     write_text(out / "other-novels.txt", lines)
     write_text(out / "other-spoken.txt", (one.words for one in known[: len(known) - len(dev)]))
     likely = nlargest(LISTED, ((f, form) for form, f in from_wordfreq("fr").items() if is_form(form)))
@@ -62,6 +69,11 @@ def main(data: Path, out: Path) -> None:
     words = {word for word in (*text.counts(), *known.counts(), *listed) if is_form(word)}
     _lexicon(train, known, words).to_tsv(out / "lexicon.tsv")
     _agreement(known, text, words, novels).to_file(out / "agreement.json.gz")
+
+
+def _read(paths: list[Path]) -> Corpus:
+    """Words as they are written, du and not de le, since a reader of the model types them so."""
+    return Corpus.from_file(paths, lowercase=True, surface=True)
 
 
 def _lines(path: Path) -> list[str]:
@@ -87,5 +99,14 @@ def _agreement(known: Corpus, text: Corpus, words: set[str], novels: list[Path])
     return Agreement.estimated(rules, sentences, beside(sentences, with_genders(readings, read)))
 
 
+def pack(out: Path) -> None:
+    """Write the trained models into the package; what they have read is counted in its card, and not carried."""
+    for trained, name in (("llrnn", "fr"), ("softmax", "fr-softmax")):
+        model = llrnn.load(out / trained)
+        model.training_summary = None
+        model.save(Path(__file__).parents[1] / "models" / "french" / "llrnn_french" / name, half=True)
+
+
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    paths = [Path(argument) for argument in sys.argv[1:]]
+    main(*paths) if len(paths) == 2 else pack(*paths)

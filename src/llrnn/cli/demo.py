@@ -13,9 +13,10 @@ The vocabulary is closed over the whole corpus and the background counts all of 
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
 from pkgutil import get_data
@@ -28,9 +29,10 @@ import typer
 import llrnn
 from llrnn.cli import show
 from llrnn.cli.options import Seed, TrainingBar, interruptible, make_output_folder
+from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import TrainingError
 from llrnn.ground.files import write_atomically
-from llrnn.ground.rendering import Heading, LineChart, Sheet, Strong, TextTable
+from llrnn.ground.rendering import Faint, Heading, LineChart, Renderable, Sheet, Strong, TextTable
 from llrnn.text.contract import require_comparable
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
@@ -167,20 +169,26 @@ class Demo:
         return TextTable(header, tuple(rows))
 
     def sheet(self) -> Sheet:
-        """Return what terminal and report show: results, learning curves, generated sentences and an explanation."""
+        """Return what is shown after training: results, learning curves, an explanation and generated sentences."""
         curves = {one.name: list(enumerate(one.valid, 1)) for one in self.contenders}
         words = show.words_with_features(self.contenders[-1].model, self.sentences[0])
-        why = () if self.decision is None else ((Heading("Why this word?"),), *self.decision.sheet().blocks)
+        why = () if self.decision is None else (
+            (Heading("Why this word?"),),
+            (f"{' '.join(DECISION)}: a delicious banana was sweet, feminine rather than masculine.",),
+            *self.decision.sheet().blocks,
+        )  # fmt: skip
         return Sheet(
             (
+                (Heading("What knowledge is worth: three models of one body, trained here and now"),),
                 self.results(),
                 (str(self.contenders[0].test.contract),),
                 LineChart(curves, "learning curves", "epoch", "log-perplexity on validation (nats)"),
+                *why,
                 (Heading("Sentences that the LL-RNN wrote"),),
                 *((" ".join(words),) for words in self.sentences),
+                (Faint("After a minute's training on a made-up text: some words do not agree yet."),),
                 (Heading("The first one, with the features of every word"),),
                 words,
-                *why,
             )
         )
 
@@ -201,6 +209,7 @@ class Demo:
             tests=f"{len(self.corpora['test']):,}",
             folder=escape(other),
             link=escape(f"{_PLAYGROUND}#{urlencode(state)}" if state else _PLAYGROUND),
+            opening="" if self.opening is None else self.opening.sheet().page_html(),
             results=self.sheet().page_html(),
         )
 
@@ -291,15 +300,16 @@ def _with_bar(name: str, records: Iterator[Record]) -> list[Record]:
     return TrainingBar(name).follow(records)
 
 
-def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
+def train_demo(out: Path, *, sentences: int, epochs: int, seed: int, opening: Opening | None = None) -> Demo:
     """Train the demo's models with progress bars, write report and models to the folder `out`, return the results.
 
-    `sentences`: of the training text; `epochs`: of each training, at most; `seed`: decides weights, order and samples.
-    Raises TrainingError after Ctrl-C.
+    `sentences`: of the training text; `epochs`: of each training, at most; `seed`: decides weights, order and samples;
+    `opening`: what the report begins with. Raises TrainingError after Ctrl-C.
     """
     make_output_folder(out)
     with interruptible() as stop:
         demo = run(sentences=sentences, epochs=epochs, seed=seed, should_stop=stop, follow=_with_bar)
+    demo = replace(demo, opening=opening)
     write_report(demo, out)
     return demo
 
@@ -310,13 +320,18 @@ def demo_verb(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over them, at most.")] = EPOCHS,
     seed: Seed = 0,
 ) -> None:
-    """Train, compare and explain models of the embedded French corpus.
+    """See a French model choose, write and explain; then train, compare and explain small ones.
 
-    Trains two softmax RNNs and an LL-RNN, prints a table of results, generated sentences and one explanation, and
-    writes the report and the models to --out. Exits with 2 where it is stopped before the end.
+    The first is there where models/french is installed. Then two softmax RNNs and an LL-RNN are trained on the embedded
+    French corpus: a table of results, one explanation and generated sentences. The report and the models are written to
+    --out. Exits with 2 where it is stopped before the end.
 
     Example: llrnn demo
     """
-    demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed)
+    if (shown := opening(seed)) is None:
+        show.note("a French model of real text opens the demo where it is installed: pip install ./models/french")
+    else:
+        show.out.print(shown.sheet())
+    demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed, opening=shown)
     show.out.print(demo.sheet())
     show.text(f"\nreport: {out / 'report.html'}   model: {out / MODEL}")
