@@ -44,7 +44,7 @@ def test_a_model_is_found_by_its_name_and_a_path_goes_first(
 def test_a_model_that_is_not_installed_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "_installed", lambda name: None)
     for opens in (llrnn.load, llrnn.open_model):
-        with pytest.raises(CheckpointError, match="pip install ./models/french"):
+        with pytest.raises(CheckpointError, match=r"pip install \./models/french"):
             opens("fr")
     with pytest.raises(CheckpointError, match="there is no such folder"):
         llrnn.load("nobody")

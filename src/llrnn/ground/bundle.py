@@ -235,10 +235,10 @@ def require_base(path: str | PathLike[str]) -> None:
 def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, copy: bool = False) -> Bundle:
     """Return the JSON data and the tensors that `write_bundle` saved in `folder` under `name`, after checking them.
 
-    `folder` may be the name of an installed model. A file that is missing, cut short or altered raises a CheckpointError that names it. `verify=False` skips the
-    SHA-256 of the tensors: a flipped bit in a number goes unseen, and a large file is read only where its tensors are
-    used. `copy=True` reads all into memory, where by default large files are mapped: later changes of the file do not
-    matter.
+    `folder` may be the name of an installed model. A file that is missing, cut short or altered raises a
+    CheckpointError that names it. `verify=False` skips the SHA-256 of the tensors: a flipped bit in a number goes
+    unseen, and a large file is read only where its tensors are used. `copy=True` reads all into memory, where by
+    default large files are mapped: later changes of the file do not matter.
 
         bundle = read_bundle("runs/mine", "model")
     """
