@@ -103,9 +103,9 @@ def test_the_demo_opens_with_it() -> None:
     shown = demo.opening()
     assert shown is not None
     assert len(shown.sentences) == 4
-    wrong = [one for one in shown.twin if one < 0]
+    assert all(one.log_ratio > 0 for one in shown.choices["LL-RNN"])
+    wrong = [one for one in shown.choices["softmax"] if one.log_ratio < 0]
     assert wrong, "the twin gets one of the pairs wrong"
-    assert all(one.log_ratio > 0 for one in shown.choices)
     html = shown.sheet().page_html()
     assert html.count(", wrong") == len(wrong)
     assert "neighbour" in html

@@ -48,7 +48,7 @@ FREQUENT_WORDS = 400
 MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
 DECISION = ("une banane délicieuse fut", "sucrée", "sucré")  # of the test text: prefix, word, rival
-SHIPPED, TWIN = "fr", "fr-softmax"  # installed with models/french
+SHIPPED = {"LL-RNN": "fr", "softmax": "fr-softmax"}  # installed with models/french
 CHOICES = (  # prefix, word, rival, what it means
     ("La voiture de mon voisin est très", "puissante", "puissant", "my neighbour's car (feminine) is very powerful"),
     ("Les enfants que la voisine garde", "jouent", "joue", "the children whom the neighbour minds play (plural)"),
@@ -93,29 +93,31 @@ class Contender:
 class Opening(Renderable):
     """What the model that ships shows before anything is trained.
 
-    `sentences`: a tuple of texts that it wrote; `choices`: a tuple of `Comparison`, one for each of `CHOICES`; `twin`:
-    the log-ratios log p(word) − log p(rival) of its softmax twin there, a tuple of floats.
+    `sentences`: a tuple of texts that it wrote; `choices`: a dict from "LL-RNN", and "softmax" where its twin is
+    installed, to a tuple of `Comparison`, one for each of `CHOICES`.
     """
 
     sentences: tuple[str, ...]
-    choices: tuple[Comparison, ...]
-    twin: tuple[float, ...]
+    choices: dict[str, tuple[Comparison, ...]]
 
     def sheet(self) -> Sheet:
         rows = [
-            (f"{prefix} … {word} / {rival}", meaning, _odds(ours.log_ratio), _odds(theirs))
-            for (prefix, word, rival, meaning), ours, theirs in zip(CHOICES, self.choices, self.twin, strict=True)
+            (
+                f"{prefix} … {word} / {rival}",
+                meaning,
+                *(_odds(found[place].log_ratio) for found in self.choices.values()),
+            )
+            for place, (prefix, word, rival, meaning) in enumerate(CHOICES)
         ]
         prefix, word, _, meaning = CHOICES[0]
         return Sheet(
             (
                 (Heading("It knows grammar"),),
-                ("How much likelier the right word is than the wrong one, to the French model and to a softmax that ",),
-                ("was trained on the same text for as long. They were chosen to show what agreement is.",),
-                TextTable(("right / wrong", "in English", "this model", "softmax"), tuple(rows), text_columns=2),
+                ("How much likelier the right word is than the wrong one, to models that read the same French text:",),
+                TextTable(("right / wrong", "in English", *self.choices), tuple(rows), text_columns=2),
                 (Heading(f"Why {word}?"),),
                 (f"{prefix} … {word}: {meaning}. The word that decides stands five words before.",),
-                *self.choices[0].sheet().blocks,
+                *self.choices["LL-RNN"][0].sheet().blocks,
                 (Heading("It writes"),),
                 *((text,) for text in self.sentences),
                 (Faint("Drawn at random: grammar is what it knows, not the world."),),
@@ -124,7 +126,7 @@ class Opening(Renderable):
 
 
 def _odds(log_ratio: float) -> str:
-    """Return the odds of the right word in words: "31 to 1", or in bold "1 to 4, wrong" where it is the less likely."""
+    """Return the odds of the right word: "31 to 1", or in bold "1 to 4, wrong" where it is the less likely."""
     odds = f"{math.exp(min(abs(log_ratio), 700)):,.3g}"
     return f"{odds} to 1" if log_ratio > 0 else Strong(f"1 to {odds}, wrong")
 
@@ -134,15 +136,15 @@ def opening(seed: int = 0) -> Opening | None:
 
     `seed`: draws its sentences.
     """
-    if not (has_bundle(SHIPPED, "model") and has_bundle(TWIN, "model")):
+    models = {name: llrnn.load(one) for name, one in SHIPPED.items() if has_bundle(one, "model")}
+    if "LL-RNN" not in models:
         return None
-    model, twin = llrnn.load(SHIPPED), llrnn.load(TWIN)
-    written = llrnn.generate(model, count=4, temperature=0.6, seed=seed, max_words=25)
-    ours, theirs = (
-        [llrnn.explain(one, prefix=prefix, word=word, rival=rival) for prefix, word, rival, _ in CHOICES]
-        for one in (model, twin)
-    )
-    return Opening(tuple(map(str, written)), tuple(ours), tuple(one.log_ratio for one in theirs))
+    written = llrnn.generate(models["LL-RNN"], count=4, temperature=0.6, seed=seed, max_words=25)
+    choices = {
+        name: tuple(llrnn.explain(one, prefix=prefix, word=word, rival=rival) for prefix, word, rival, _ in CHOICES)
+        for name, one in models.items()
+    }
+    return Opening(tuple(map(str, written)), choices)
 
 
 @dataclass(frozen=True)
@@ -172,11 +174,8 @@ class Demo:
         """Return what is shown after training: results, learning curves, an explanation and generated sentences."""
         curves = {one.name: list(enumerate(one.valid, 1)) for one in self.contenders}
         words = show.words_with_features(self.contenders[-1].model, self.sentences[0])
-        why = () if self.decision is None else (
-            (Heading("Why this word?"),),
-            (f"{' '.join(DECISION)}: a delicious banana was sweet, feminine rather than masculine.",),
-            *self.decision.sheet().blocks,
-        )  # fmt: skip
+        meaning = (f"{' '.join(DECISION[:2])}: a delicious banana was sweet, feminine, not {DECISION[2]}.",)
+        why = () if self.decision is None else ((Heading("Why this word?"),), meaning, *self.decision.sheet().blocks)
         return Sheet(
             (
                 (Heading("What knowledge is worth: three models of one body, trained here and now"),),

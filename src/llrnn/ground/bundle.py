@@ -209,8 +209,7 @@ def place_of(path: str | PathLike[str]) -> Path:
 
 @cache
 def _installed(name: str) -> Path | None:
-    found = entry_points(group="llrnn.models", name=name)
-    return next((Path(entry.load()) for entry in found), None)
+    return next((Path(entry.load()) for entry in entry_points(group="llrnn.models", name=name)), None)
 
 
 def _none_named(path: str | PathLike[str]) -> str:
