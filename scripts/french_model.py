@@ -4,8 +4,7 @@
     llrnn train configs/french/llrnn.toml --data runs/french --out runs/french/llrnn
     llrnn train configs/french/softmax.toml --data runs/french --out runs/french/softmax
     python scripts/french_model.py runs/french                         into models/french, matrices in 16 bits
-    pip install ./models/french
-    python scripts/french_model.py figures ../shared/data runs/french  docs/results/french-shipped.json
+    python scripts/french_model.py figures ../shared/data runs/french  figures.json there, and the table of its card
 
     train, valid (.conllu)     UD French GSD of 2020 and UD's dev (CC BY-SA 4.0); valid is the end of train
     other-novels.txt           ten novels, 1840 to 1920 (public domain), cut as the treebank is
@@ -23,16 +22,20 @@ cut it (non-commercial); ALTS, as its French is of other centuries.
 from __future__ import annotations
 
 import json
+import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import llrnn
 from agreement_data import beside, raw, with_genders
-from llrnn import Corpus, Lexicon
+from llrnn import LLRNN, Corpus, Lexicon
 from llrnn.config.wordlists import from_wordfreq, is_form, joined, write_frequencies
+from llrnn.ground.bundle import has_bundle
 from llrnn.ground.files import write_atomically, write_lines
 from llrnn.inference.pairs import score_pairs
 from llrnn.text.raw import contracted, tokeniser_for
@@ -43,7 +46,9 @@ from llrnn_lab.studies.french_texts import Contractions, sentences
 from llrnn_lab.studies.prepare import write_text
 from llrnn_morphology import hunspell, hunspell_readings
 
-ROOT = Path(__file__).parents[1]
+CARD = Path(__file__).parents[1] / "models" / "french" / "README.md"
+PACKAGE = CARD.with_name("llrnn_french")
+BEGIN, END = "<!-- figures: scripts/french_model.py figures -->", "<!-- end of figures -->"
 TRAINED = {"llrnn": "fr", "softmax": "fr-softmax"}  # folders of OUT, and the names in the package
 TEXT = "La voiture de mon voisin est très puissante. L'homme que les voisins ont vu est parti en 1984 à Zorglubville."
 PAIRS = 40  # of the suite one in so many
@@ -116,39 +121,68 @@ def _agreement(known: Corpus, text: Corpus, words: set[str], novels: list[Path])
 def pack(out: Path) -> None:
     """Write the trained models into the package; what they have read is counted in its card, and not carried."""
     for trained, name in TRAINED.items():
+        if not has_bundle(out / trained, "model"):
+            continue
         model = llrnn.load(out / trained)
         model.training_summary = None
-        model.save(ROOT / "models" / "french" / "llrnn_french" / name, half=True)
+        model.save(PACKAGE / name, half=True)
 
 
 def figures(data: Path, out: Path) -> None:
-    """Write down what the models are worth, before and after they were packed, on a text that no choice was made by."""
-    test = Corpus.from_file(out / "test.conllu")
-    suite, found = data / "pairs_french" / "gender_at_a_distance.tsv.gz", {}
+    """Write down what the packed models are worth, in figures.json and in the card.
+
+    On the test, which no choice was made by, before and after they were packed, and on minimal pairs.
+    """
+    test, found = Corpus.from_file(out / "test.conllu"), {}
     for trained, name in TRAINED.items():
-        before, after = llrnn.load(out / trained), llrnn.load(name)
-        log = [record for record in llrnn.Records.read(out / trained) if record.event == "epoch"]
-        tested = llrnn.evaluate(after, test)
-        pairs = replace(score_pairs(after, read_suite(suite, after)[::PAIRS]), bands=BETWEEN).summary()
-        found[name] = {
-            "epochs": len(log),
-            "words": after.vocabulary.n_words,
-            "classes": after.output_features.n_classes,
-            "parameters": sum(one.numel() for one in after.parameters()),
-            "valid": min(record.valid for record in log if record.valid is not None),
-            "test": tested.log_perplexity,
-            "test before": llrnn.evaluate(before, test).log_perplexity,
-            "bits per character": tested.bits_per_character,
-            "text": llrnn.evaluate(before, Corpus.from_sentences([before.read(TEXT)])).log_perplexity,
-            "pairs": pairs["overall"]["n"],
-            "pairs right": pairs["overall"]["accuracy"],
-            "by words between": {band: one["accuracy"] for band, one in pairs["by_distance"].items()},
-        }
+        if has_bundle(out / trained, "model"):
+            found[name] = _figures(llrnn.load(out / trained), llrnn.load(PACKAGE / name), out / trained, test, data)
     rounded = json.loads(json.dumps(found), parse_float=lambda text: round(float(text), 4))
-    write_atomically(
-        ROOT / "docs" / "results" / "french-shipped.json",
-        (json.dumps(rounded, indent=1, ensure_ascii=False) + "\n").encode(),
-    )
+    write_atomically(CARD.with_name("figures.json"), (json.dumps(rounded, indent=1) + "\n").encode())
+    before, _, rest = CARD.read_text(encoding="utf8").partition(BEGIN)
+    rows = [(label, *(tell(one) for one in rounded.values())) for label, tell in ROWS.items()]
+    table = [("", *(f"`{name}`" for name in rounded)), ("---",) * (1 + len(rounded)), *rows]
+    lines = "".join(f"| {' | '.join(row)} |\n" for row in table)
+    write_atomically(CARD, f"{before}{BEGIN}\n\n{lines}\n{END}{rest.partition(END)[2]}".encode())
+
+
+def _figures(before: LLRNN, after: LLRNN, run: Path, test: Corpus, data: Path) -> dict[str, Any]:
+    suite = data / "pairs_french" / "gender_at_a_distance.tsv.gz"
+    pairs = replace(score_pairs(after, read_suite(suite, after)[::PAIRS]), bands=BETWEEN).summary()
+    epochs = [record for record in llrnn.Records.read(run) if record.event == "epoch"]
+    tested = llrnn.evaluate(after, test)
+    return {
+        "epochs": len(epochs),
+        "words": after.vocabulary.n_words,
+        "classes": after.output_features.n_classes,
+        "parameters": sum(one.numel() for one in after.parameters()),
+        "valid": min((record.valid for record in epochs if record.valid is not None), default=None),
+        "test": tested.log_perplexity,
+        "test before": llrnn.evaluate(before, test).log_perplexity,
+        "bits per character": tested.bits_per_character,
+        "text": llrnn.evaluate(before, Corpus.from_sentences([before.read(TEXT)])).log_perplexity,
+        "pairs": pairs["overall"]["n"],
+        "pairs right": pairs["overall"]["accuracy"],
+        "by words between": {band: one["accuracy"] for band, one in pairs["by_distance"].items()},
+    }
+
+
+def _nats(value: float) -> str:
+    return f"{value:.3f} ({math.exp(value):.0f})"
+
+
+ROWS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "words listed": lambda one: f"{one['words']:,}",
+    "classes": lambda one: f"{one['classes']:,}",
+    "parameters": lambda one: f"{one['parameters']:,}",
+    "passes over the text (523,000 words each)": lambda one: f"{one['epochs']}",
+    "validation, nats a word (perplexity)": lambda one: _nats(one["valid"]),
+    "test, nats a word (perplexity)": lambda one: _nats(one["test"]),
+    "test, before it was packed": lambda one: _nats(one["test before"]),
+    "test, bits per character": lambda one: f"{one['bits per character']:.3f}",
+    "*gender at a distance*, pairs right": lambda one: f"{100 * one['pairs right']:.1f} % of {one['pairs']}",
+    "… by words between": lambda one: ", ".join(f"{k}: {100 * v:.1f} %" for k, v in one["by words between"].items()),
+}
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from llrnn import LLRNN, LSTM, Corpus, Vocabulary, features
 from llrnn.cli import demo
 from llrnn.ground import bundle
 from llrnn.ground.errors import CheckpointError, ConfigError
+from llrnn.model.checkpoint import open_model
 
 ROOT = Path(__file__).parents[2]
-FIGURES = json.loads((ROOT / "docs" / "results" / "french-shipped.json").read_text(encoding="utf8"))
+FIGURES = json.loads((ROOT / "models" / "french" / "figures.json").read_text(encoding="utf8"))
 TEXT = "La voiture de mon voisin est très puissante. L'homme que les voisins ont vu est parti en 1984 à Zorglubville."
 
 
@@ -32,7 +33,7 @@ def test_a_model_is_found_by_its_name_and_a_path_goes_first(
     shipped: LLRNN, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert bundle.place_of("fr").parent == ROOT / "models" / "french" / "llrnn_french"
-    assert llrnn.open_model("fr").vocabulary == shipped.vocabulary
+    assert open_model("fr").vocabulary == shipped.vocabulary
     assert bundle.place_of("./fr") == Path("./fr")  # no name, but a path
     monkeypatch.chdir(tmp_path)
     vocabulary = Vocabulary.from_corpus(Corpus.from_sentences([["le", "chat"]]))
@@ -43,7 +44,7 @@ def test_a_model_is_found_by_its_name_and_a_path_goes_first(
 
 def test_a_model_that_is_not_installed_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "_installed", lambda name: None)
-    for opens in (llrnn.load, llrnn.open_model):
+    for opens in (llrnn.load, open_model):
         with pytest.raises(CheckpointError, match=r"pip install \./models/french"):
             opens("fr")
     with pytest.raises(CheckpointError, match="there is no such folder"):
@@ -63,7 +64,7 @@ def test_the_verbs_take_the_name(tmp_path: Path) -> None:
     assert [one["model"] for one in json.loads(done.stdout)] == ["fr", "fr-softmax"]
 
 
-@pytest.mark.parametrize("name", ["fr", "fr-softmax"])
+@pytest.mark.parametrize("name", [*FIGURES])
 def test_it_has_the_figure_of_the_model_that_it_was_made_from(name: str) -> None:
     """In full precision, on a fixed text, as `scripts/french_model.py` wrote it down; on the whole test in the file."""
     model = llrnn.load(name)
