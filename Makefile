@@ -12,11 +12,12 @@ unexport PYTHONDONTWRITEBYTECODE
 setup: $(INSTALLED)
 
 # torch first and by its exact version, so that pip takes the build that constraints.txt was tested with
-$(INSTALLED): pyproject.toml constraints.txt src/llrnn_agreement/pyproject.toml src/llrnn_morphology/pyproject.toml
+$(INSTALLED): pyproject.toml constraints.txt src/llrnn_agreement/pyproject.toml src/llrnn_morphology/pyproject.toml \
+		models/french/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,plot]' \
-		--editable src/llrnn_agreement --editable src/llrnn_morphology
+		--editable src/llrnn_agreement --editable src/llrnn_morphology --editable models/french
 	touch $@
 
 demo: $(INSTALLED)

@@ -44,12 +44,12 @@ def _french(rules: AgreementRules, texts: dict[str, Corpus], data: Path) -> Agre
     sentences = [one for path in treebanks for one in Corpus.from_file(path, lowercase=True)]
     words = {word for text in (*texts.values(), sentences) for sentence in text for word in sentence.words}
     known = hunspell_readings("/usr/share/hunspell/fr.dic", words, lemmas=rules.lemmas)
-    raw = _raw([*sorted((data / "wiki_french").glob("*.gz")), *sorted((data / "novels_french").glob("*.gz"))])
-    read = chain(raw, (one.words for one in sentences), (one.words for one in texts["train"]))
-    return Agreement.estimated(rules, sentences, _beside(sentences, _with_genders(known, read)))
+    texts_raw = raw([*sorted((data / "wiki_french").glob("*.gz")), *sorted((data / "novels_french").glob("*.gz"))])
+    read = chain(texts_raw, (one.words for one in sentences), (one.words for one in texts["train"]))
+    return Agreement.estimated(rules, sentences, beside(sentences, with_genders(known, read)))
 
 
-def _beside(sentences: Iterable[Sentence], readings: Readings) -> Readings:
+def beside(sentences: Iterable[Sentence], readings: Readings) -> Readings:
     """A participle or adjective of the dictionary is no error, however rare it is: 2 % of its form (partie)."""
     counts, kinds = Counter(word for one in sentences for word in one.words), {"POS:ADJ", "VerbForm:Part"}
 
@@ -65,7 +65,7 @@ _DETERMINERS = {
 }
 
 
-def _with_genders(readings: Readings, texts: Iterable[Iterable[str]]) -> Readings:
+def with_genders(readings: Readings, texts: Iterable[Iterable[str]]) -> Readings:
     """Nouns of two genders with each as often as determiners in the singular say it: le légume, une pendule."""
     seen: dict[str, Counter[str]] = {}
     for words in texts:
@@ -87,7 +87,7 @@ def _with_genders(readings: Readings, texts: Iterable[Iterable[str]]) -> Reading
     return Readings(entries)
 
 
-def _raw(paths: Iterable[Path]) -> Iterator[list[str]]:
+def raw(paths: Iterable[Path]) -> Iterator[list[str]]:
     for path in paths:
         for _, line in read_lines(path):
             yield re.findall(r"[\w-]+|\S", line.lower())

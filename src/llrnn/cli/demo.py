@@ -1,4 +1,7 @@
-"""The demo: three models of one body on the embedded French corpus, compared, made to write, and explained.
+"""The demo: a French model that is trained already, then three small ones of one body, compared and explained.
+
+The first is `models/french`, where it is installed: sentences, choices beside those of its softmax twin, and why. Then
+the embedded French corpus is trained on, here and now:
 
     RNN                          softmax over all words
     RNN with unigram bias        the same, starting from how frequent each word is: the fair baseline
@@ -10,9 +13,10 @@ The vocabulary is closed over the whole corpus and the background counts all of 
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
 from pkgutil import get_data
@@ -25,9 +29,10 @@ import typer
 import llrnn
 from llrnn.cli import show
 from llrnn.cli.options import Seed, TrainingBar, interruptible, make_output_folder
+from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import TrainingError
 from llrnn.ground.files import write_atomically
-from llrnn.ground.rendering import Heading, LineChart, Sheet, Strong, TextTable
+from llrnn.ground.rendering import Faint, Heading, LineChart, Renderable, Sheet, Strong, TextTable
 from llrnn.text.contract import require_comparable
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
@@ -43,6 +48,13 @@ FREQUENT_WORDS = 400
 MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
 DECISION = ("une banane délicieuse fut", "sucrée", "sucré")  # of the test text: prefix, word, rival
+SHIPPED = {"LL-RNN": "fr", "softmax": "fr-softmax"}  # installed with models/french
+CHOICES = (  # prefix, word, rival, what it means
+    ("La voiture de mon voisin est très", "puissante", "puissant", "my neighbour's car (feminine) is very powerful"),
+    ("Les enfants que la voisine garde", "jouent", "joue", "the children whom the neighbour minds play (plural)"),
+    ("L'homme que les voisins ont vu", "est", "sont", "the man whom the neighbours saw is (singular)"),
+    ("Les maisons du vieux village sont", "blanches", "blancs", "the old village's houses (feminine) are white"),
+)
 _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 
 
@@ -78,18 +90,77 @@ class Contender:
 
 
 @dataclass(frozen=True)
+class Opening(Renderable):
+    """What the model that ships shows before anything is trained.
+
+    `sentences`: a tuple of texts that it wrote; `choices`: a dict from "LL-RNN", and "softmax" where its twin is
+    installed, to a tuple of `Comparison`, one for each of `CHOICES`.
+    """
+
+    sentences: tuple[str, ...]
+    choices: dict[str, tuple[Comparison, ...]]
+
+    def sheet(self) -> Sheet:
+        rows = [
+            (
+                f"{prefix} … {word} / {rival}",
+                meaning,
+                *(_odds(found[place].log_ratio) for found in self.choices.values()),
+            )
+            for place, (prefix, word, rival, meaning) in enumerate(CHOICES)
+        ]
+        prefix, word, _, meaning = CHOICES[0]
+        return Sheet(
+            (
+                (Heading("It knows grammar"),),
+                ("How much likelier the right word is than the wrong one, to models that read the same French text:",),
+                TextTable(("right / wrong", "in English", *self.choices), tuple(rows), text_columns=2),
+                (Heading(f"Why {word}?"),),
+                (f"{prefix} … {word}: {meaning}. The word that decides stands five words before.",),
+                *self.choices["LL-RNN"][0].sheet().blocks,
+                (Heading("It writes"),),
+                *((text,) for text in self.sentences),
+                (Faint("Drawn at random: grammar is what it knows, not the world."),),
+            )
+        )
+
+
+def _odds(log_ratio: float) -> str:
+    """Return the odds of the right word: "31 to 1", or in bold "1 to 4, wrong" where it is the less likely."""
+    odds = f"{math.exp(min(abs(log_ratio), 700)):,.3g}"
+    return f"{odds} to 1" if log_ratio > 0 else Strong(f"1 to {odds}, wrong")
+
+
+def opening(seed: int = 0) -> Opening | None:
+    """Return what the installed French model shows, at once; None where it is not installed (models/french).
+
+    `seed`: draws its sentences.
+    """
+    models = {name: llrnn.load(one) for name, one in SHIPPED.items() if has_bundle(one, "model")}
+    if "LL-RNN" not in models:
+        return None
+    written = llrnn.generate(models["LL-RNN"], count=4, temperature=0.6, seed=seed, max_words=25)
+    choices = {
+        name: tuple(llrnn.explain(one, prefix=prefix, word=word, rival=rival) for prefix, word, rival, _ in CHOICES)
+        for name, one in models.items()
+    }
+    return Opening(tuple(map(str, written)), choices)
+
+
+@dataclass(frozen=True)
 class Demo:
     """The results of the demo: its corpora, the trained models, five generated sentences, and one explained word.
 
     `corpora`: a dict with the keys train, valid and test; `contenders`: a list of `Contender`, a model each;
     `sentences`: a list of tuples of words; `decision`: a `Comparison`, why one word is preferred to another, None where
-    the texts lack these words.
+    the texts lack these words; `opening`: what the model that ships showed, None where it is not installed.
     """
 
     corpora: dict[str, Corpus]
     contenders: list[Contender]
     sentences: list[tuple[str, ...]]
     decision: Comparison | None
+    opening: Opening | None = None
 
     def results(self) -> TextTable:
         """Return the table of results, a row for each model, with the one of the lowest test log-perplexity in bold."""
@@ -100,20 +171,23 @@ class Demo:
         return TextTable(header, tuple(rows))
 
     def sheet(self) -> Sheet:
-        """Return what terminal and report show: results, learning curves, generated sentences and an explanation."""
+        """Return what is shown after training: results, learning curves, an explanation and generated sentences."""
         curves = {one.name: list(enumerate(one.valid, 1)) for one in self.contenders}
         words = show.words_with_features(self.contenders[-1].model, self.sentences[0])
-        why = () if self.decision is None else ((Heading("Why this word?"),), *self.decision.sheet().blocks)
+        meaning = (f"{' '.join(DECISION[:2])}: a delicious banana was sweet, feminine, not {DECISION[2]}.",)
+        why = () if self.decision is None else ((Heading("Why this word?"),), meaning, *self.decision.sheet().blocks)
         return Sheet(
             (
+                (Heading("What knowledge is worth: three models of one body, trained here and now"),),
                 self.results(),
                 (str(self.contenders[0].test.contract),),
                 LineChart(curves, "learning curves", "epoch", "log-perplexity on validation (nats)"),
+                *why,
                 (Heading("Sentences that the LL-RNN wrote"),),
                 *((" ".join(words),) for words in self.sentences),
+                (Faint("After a minute's training on a made-up text: some words do not agree yet."),),
                 (Heading("The first one, with the features of every word"),),
                 words,
-                *why,
             )
         )
 
@@ -134,6 +208,7 @@ class Demo:
             tests=f"{len(self.corpora['test']):,}",
             folder=escape(other),
             link=escape(f"{_PLAYGROUND}#{urlencode(state)}" if state else _PLAYGROUND),
+            opening="" if self.opening is None else self.opening.sheet().page_html(),
             results=self.sheet().page_html(),
         )
 
@@ -224,15 +299,16 @@ def _with_bar(name: str, records: Iterator[Record]) -> list[Record]:
     return TrainingBar(name).follow(records)
 
 
-def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
+def train_demo(out: Path, *, sentences: int, epochs: int, seed: int, opening: Opening | None = None) -> Demo:
     """Train the demo's models with progress bars, write report and models to the folder `out`, return the results.
 
-    `sentences`: of the training text; `epochs`: of each training, at most; `seed`: decides weights, order and samples.
-    Raises TrainingError after Ctrl-C.
+    `sentences`: of the training text; `epochs`: of each training, at most; `seed`: decides weights, order and samples;
+    `opening`: what the report begins with. Raises TrainingError after Ctrl-C.
     """
     make_output_folder(out)
     with interruptible() as stop:
         demo = run(sentences=sentences, epochs=epochs, seed=seed, should_stop=stop, follow=_with_bar)
+    demo = replace(demo, opening=opening)
     write_report(demo, out)
     return demo
 
@@ -243,13 +319,18 @@ def demo_verb(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over them, at most.")] = EPOCHS,
     seed: Seed = 0,
 ) -> None:
-    """Train, compare and explain models of the embedded French corpus.
+    """See a French model choose, write and explain; then train, compare and explain small ones.
 
-    Trains two softmax RNNs and an LL-RNN, prints a table of results, generated sentences and one explanation, and
-    writes the report and the models to --out. Exits with 2 where it is stopped before the end.
+    The first is there where models/french is installed. Then two softmax RNNs and an LL-RNN are trained on the embedded
+    French corpus: a table of results, one explanation and generated sentences. The report and the models are written to
+    --out. Exits with 2 where it is stopped before the end.
 
     Example: llrnn demo
     """
-    demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed)
+    if (shown := opening(seed)) is None:
+        show.note("a French model of real text opens the demo where it is installed: pip install ./models/french")
+    else:
+        show.out.print(shown.sheet())
+    demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed, opening=shown)
     show.out.print(demo.sheet())
     show.text(f"\nreport: {out / 'report.html'}   model: {out / MODEL}")

@@ -13,7 +13,7 @@ import typer
 
 import llrnn
 from llrnn.cli import options, show
-from llrnn.ground.bundle import REQUIRED, names_lm
+from llrnn.ground.bundle import REQUIRED, has_bundle, names_lm
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines
 from llrnn.languages.ngrams.arpa import is_arpa
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a path is a model: an ARPA or GGUF file, a name such as smollm2, or a folder other than a built corpus.
+    """Whether a path is a model: an ARPA or GGUF file, a name (smollm2, fr), or a folder other than a built corpus.
 
     Any other folder counts, whatever it holds; False where there is nothing at the path.
     """
-    return not is_built(path) if path.is_dir() else names_lm(path) or (path.is_file() and is_arpa(path))
+    if path.is_file():
+        return names_lm(path) or is_arpa(path)
+    return not is_built(path) if path.is_dir() else names_lm(path) or has_bundle(path, "model")
 
 
 def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:

@@ -24,7 +24,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import llrnn
 from llrnn.cli import show
-from llrnn.ground.bundle import has_bundle, held_by, names_lm, read_bundle, require_there
+from llrnn.ground.bundle import has_bundle, held_by, is_there, read_bundle, require_there
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.ground.files import STANDARD, map_values, parse_json
 from llrnn.ground.rendering import visible_json
@@ -57,12 +57,12 @@ def there(require: Callable[[Any], object]) -> Callable[[Any], Any]:
     """Return a callback of typer for a path or a list of paths, which returns its argument unchanged.
 
     It calls `require(path)` for each path at which there is nothing, to raise the error that reading the path would
-    raise, before anything is imported to work with. `-`, None and names of language models (smollm2) pass.
+    raise, before anything is imported to work with. `-`, None and names of models (smollm2, fr) pass.
     """
 
     def checked(given: Any) -> Any:
         for path in given if isinstance(given, list) else [given]:
-            if path is not None and str(path) != STANDARD and not (Path(path).exists() or names_lm(path)):
+            if path is not None and str(path) != STANDARD and not is_there(path):
                 require(path)
         return given
 

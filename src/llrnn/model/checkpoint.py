@@ -90,12 +90,13 @@ def load(
 ) -> LLRNN:
     """Return the model that `LLRNN.save` or `save_pretrained` wrote to `folder`, in eval mode.
 
-    `background` (the prior), `contextual` features, `contextual_inputs`: replace those in the folder, None keeps them;
-    instances of classes that llrnn does not define must be given again here. So must such a `controller` (the network),
-    made as before: its weights are loaded. `device`: where the model goes, cpu or cuda. `verify=False` skips the
-    checksums, so that a large model opens faster; `copy=True` reads the tensors into memory, so that the files may be
-    changed or deleted afterwards; by default they are memory-mapped. `open_model` also opens n-grams. Raises
-    CheckpointError where the folder holds no model, or a damaged one.
+    `folder` may be the name of an installed model, "fr" (models/french). `background` (the prior), `contextual`
+    features, `contextual_inputs`: replace those in the folder, None keeps them; instances of classes that llrnn does
+    not define must be given again here. So must such a `controller` (the network), made as before: its weights are
+    loaded. `device`: where the model goes, cpu or cuda. `verify=False` skips the checksums, so that a large model opens
+    faster; `copy=True` reads the tensors into memory, so that the files may be changed or deleted afterwards; by
+    default they are memory-mapped. `open_model` also opens n-grams. Raises CheckpointError where the folder holds no
+    model, or a damaged one.
 
         model = load("runs/paper/model", device="cuda")
     """
@@ -268,7 +269,8 @@ def holds_lm(path: str | PathLike[str]) -> bool:
 def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
     """Return the model at `path` in eval mode: a model folder, n-grams (ARPA file, n-gram folder), or a language model.
 
-    A language model is what `open_lm` opens: a folder of transformers, a GGUF file, "smollm2".
+    A language model is what `open_lm` opens: a folder of transformers, a GGUF file, "smollm2". A model folder may be
+    the name of an installed one, "fr".
     `oov="skip"`: n-grams without `<unk>` can read unknown words, which evaluation then leaves out of all sums; None:
     such words are an error. It has no effect on a model folder. Raises CheckpointError where the path is none of these.
 

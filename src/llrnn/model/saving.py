@@ -77,15 +77,18 @@ class Persistent(nn.Module):
         """Names of the numbers that contextual inputs give the network, in the order of rows of `input_weight`."""
         return tuple(name for one in self.contextual_inputs for name in one.names)
 
-    def save(self, folder: str | PathLike[str]) -> None:
+    def save(self, folder: str | PathLike[str], *, half: bool = False) -> None:
         """Write the model into a folder as safetensors and JSON, which `llrnn.load` reads back.
 
-        The folder is made if needed; a model in it is replaced, as a whole or not at all. Raises CheckpointError where
-        a weight is not finite.
+        The folder is made if needed; a model in it is replaced, as a whole or not at all. `half`: matrices of weights
+        in 16 bits, which are read as float32 again. Raises CheckpointError where a weight is not finite.
 
             model.save("runs/mine")
         """
         data, tensors = self.checked()
+        if half:  # vectors, as the bias that says what the model computes in, are kept
+            tensors = {k: t.half() if k.startswith("weights.") and t.dim() > 1 else t for k, t in tensors.items()}
+            require_finite(tensors)
         as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
