@@ -96,7 +96,12 @@ def decision(demo_folder: Path) -> str:
 def grouped(why: Comparison) -> dict[str, float]:
     """The parts of a comparison in plain words, which of them speaks for WORD last; they add up to the difference."""
     of = dict.fromkeys(("the words themselves", "masculine", "their endings", "feminine"), 0.0)
-    names = {"Word": "the words themselves", "Suffix": "their endings", "Gender:Masc": "masculine", "Gender:Fem": "feminine"}
+    names = {
+        "Word": "the words themselves",
+        "Suffix": "their endings",
+        "Gender:Masc": "masculine",
+        "Gender:Fem": "feminine",
+    }
     for term in why.terms:
         of[names.get(term.name) or names[term.name.partition(":")[0]]] += term.share
     return {"how frequent they are": why.log_ratio - sum(of.values())} | of

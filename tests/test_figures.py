@@ -110,7 +110,7 @@ def test_tables_between_the_marks_are_made() -> None:
 def test_a_name_or_a_file_that_nothing_uses_is_told() -> None:
     told = [*figures.unused("")]
     assert "figures.toml: no page has french.best" in told
-    assert "tables.toml: no page has condensed" in told
+    assert "tables.toml: no page has adaptation-rivals" in told
     assert "docs/results/bench.png: nothing uses it" in told
 
 

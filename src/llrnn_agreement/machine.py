@@ -32,7 +32,12 @@ OPEN, DONE, COPULA, PERFECT = "open", "done", "copula", "perfect"  # before the 
 
 
 class Governor(NamedTuple):
-    """A word or group that others agree with: its values, and the index of its word among those that are kept."""
+    """A word or group that others agree with: its values, and the index of its word among those that are kept.
+
+    For example:
+
+        [governor.place for _, governor in governors(stack, "subject", rules)]
+    """
 
     bundle: Bundle
     place: int
@@ -52,6 +57,8 @@ class ClauseState(NamedTuple):
 class Stack(NamedTuple):
     """A hypothesis without its weight: nested clauses and the current group; `heads`: nouns that an adjective can
     follow.
+
+        governors(stack, "subject", rules)
     """
 
     clauses: tuple[ClauseState, ...]
@@ -91,7 +98,12 @@ Counts = Mapping[Context, Mapping[str, float]]
 
 
 class RoleReading(NamedTuple):
-    """A role, and the values of a word in that role."""
+    """A role, and the values of a word in that role.
+
+    For example:
+
+        RoleReading("verb", bundle).role
+    """
 
     role: str
     bundle: Bundle
@@ -469,7 +481,12 @@ _ACTS: dict[str, Callable[[Stack, Governor, AgreementRules], Ways]] = {
 
 
 def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[float, Governor]]:
-    """Return the candidates that the next word agrees with in a relation, with weights that sum to at most one."""
+    """Return the candidates that the next word agrees with in a relation, with weights that sum to at most one.
+
+    For example:
+
+        for weight, governor in governors(stack, "subject", rules): print(weight, governor)
+    """
     top = stack.top
     if relation == "subject":
         if stack.group is not None:  # a verb would end it
@@ -531,6 +548,8 @@ class Machine:
 
     `rules`: of the language; `readings`: of each word, its readings with their weights; `roles`: how often a role comes
     in a context, counted in a treebank (`count_roles`), None for uniform.
+
+        Machine(AgreementRules.named("french"), readings, None)
     """
 
     initial: State = (WeightedStack(FIRST, 1.0, ()),)
@@ -633,7 +652,12 @@ def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
 
 
 def count_roles(rules: AgreementRules, sentences: Iterable[Sequence[RoleReading]]) -> Counts:
-    """Count how often each role comes in each context, in sentences of a treebank with known readings."""
+    """Count how often each role comes in each context, in sentences of a treebank with known readings.
+
+    For example:
+
+        Machine(rules, readings, count_roles(rules, sentences))
+    """
     counts: dict[Context, dict[str, float]] = {}
     listed = [list(sentence) for sentence in sentences]
     kinds = {reading: n for n, reading in enumerate(dict.fromkeys(r for one in listed for r in one))}

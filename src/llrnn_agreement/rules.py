@@ -51,7 +51,12 @@ _RELATION_KEYS = {"words", "attributes"}
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation of agreement: which words stand in it, and in which attributes they agree."""
+    """A relation of agreement: which words stand in it, and in which attributes they agree.
+
+    For example:
+
+        rules.relations  # all of a language
+    """
 
     name: str
     words: tuple[Pattern, ...]

@@ -61,6 +61,9 @@ class LLRNNError(Exception):
     """Base class of all errors that llrnn raises on purpose.
 
     The command line prints the message and exits with code 2.
+
+        try: model = llrnn.load("runs/quick")
+        except LLRNNError as error: print(error)
     """
 
 
@@ -68,6 +71,8 @@ class LLRNNWarning(UserWarning):
     """Base class of llrnn's warnings: something is possible but probably not intended.
 
     The command line shows each as one line on standard error.
+
+        warnings.simplefilter("error", LLRNNWarning)  # stop at the first
     """
 
 
@@ -83,6 +88,8 @@ class EstimationWarning(LLRNNWarning):
     """A warning that a prior or a feature could not be estimated as usual, mostly from too little text.
 
     The message says what was done instead.
+
+        warnings.simplefilter("ignore", EstimationWarning)
     """
 
 
@@ -90,6 +97,8 @@ class PlacedError(LLRNNError):
     """Base class of errors at a place in a file: arguments `reason`, and `path`, `line` and `column` (from 1) or None.
 
     The message is `path:line:column: reason`, without those that are None; all four are attributes.
+
+        raise PlacedError("two tabs are one too many", path="pairs.tsv", line=3)
     """
 
     def __init__(
@@ -107,23 +116,48 @@ class PlacedError(LLRNNError):
 
 
 class CorpusError(PlacedError):
-    """A text file cannot be opened, read or written, or is not in the format that it was said to have."""
+    """A text file cannot be opened, read or written, or is not in the format that it was said to have.
+
+    For example:
+
+        Corpus.from_file("missing.conllu")  # raises it
+    """
 
 
 class LexiconError(PlacedError):
-    """A lexicon (words with their tags) or a file of word frequencies cannot be read."""
+    """A lexicon (words with their tags) or a file of word frequencies cannot be read.
+
+    For example:
+
+        Lexicon.from_tsv("broken.tsv")  # raises it
+    """
 
 
 class TableError(PlacedError):
-    """A table of a knowledge base (CSV, JSON, SQLite) cannot be read, or lacks what is asked of it (a column, say)."""
+    """A table of a knowledge base (CSV, JSON, SQLite) cannot be read, or lacks what is asked of it (a column, say).
+
+    For example:
+
+        KnowledgeBase.from_file("venues.csv").values("no such column")  # raises it
+    """
 
 
 class VocabularyError(LLRNNError):
-    """A vocabulary cannot be made of what was given, such as an empty list of words."""
+    """A vocabulary cannot be made of what was given, such as an empty list of words.
+
+    For example:
+
+        Vocabulary([])  # raises it
+    """
 
 
 class UnknownWordError(VocabularyError):
-    """A text has a word that the vocabulary does not list, and that is not mapped to an unknown word either."""
+    """A text has a word that the vocabulary does not list, and that is not mapped to an unknown word either.
+
+    For example:
+
+        Vocabulary(["la", EOS]).id("maison")  # raises it
+    """
 
     def __init__(self, word: str, *, size: int, place: str = "", others: Sequence[str] = (), cure: str = "") -> None:
         """Make the message about the first unknown word of a text, `word`.
@@ -155,23 +189,45 @@ class DomainError(LLRNNError):
     """An infinite set of strings with probabilities (a domain), such as all numbers, is badly defined.
 
     Its parts overlap, its weights have no finite sum, or its pattern is wrong.
+
+        check_domain(domain_whose_cells_overlap)  # raises it
     """
 
 
 class FeatureError(LLRNNError):
-    """Features φ are badly defined: a value is not finite, an argument is wrong, or they fit no vocabulary or text."""
+    """Features φ are badly defined: a value is not finite, an argument is wrong, or they fit no vocabulary or text.
+
+    For example:
+
+        compile_features(Function(lambda word: {"nan": float("nan")}), vocabulary)  # raises it
+    """
 
 
 class BackgroundError(LLRNNError):
-    """A background (prior weights b of words) has negative or NaN values, or is made for another vocabulary."""
+    """A background (prior weights b of words) has negative or NaN values, or is made for another vocabulary.
+
+    For example:
+
+        Unigram({"la": -1.0})  # raises it
+    """
 
 
 class ZeroMassError(BackgroundError):
-    """The background (prior) b is 0 for a word of the text, so its log-probability is minus infinity."""
+    """The background (prior) b is 0 for a word of the text, so its log-probability is minus infinity.
+
+    For example:
+
+        evaluate(model_that_forbids_a_word, corpus_that_has_it)  # raises it
+    """
 
 
 class ConfigError(LLRNNError):
-    """A configuration has unknown keys, wrong types or missing files; `lines` holds one message for each mistake."""
+    """A configuration has unknown keys, wrong types or missing files; `lines` holds one message for each mistake.
+
+    For example:
+
+        read_config("misspelt.toml")  # raises it, with all mistakes
+    """
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -179,11 +235,21 @@ class ConfigError(LLRNNError):
 
 
 class CheckpointError(LLRNNError):
-    """A folder of a model or a training run has a missing, truncated, altered or mismatched file."""
+    """A folder of a model or a training run has a missing, truncated, altered or mismatched file.
+
+    For example:
+
+        llrnn.load("runs/half-copied")  # raises it
+    """
 
 
 class InputError(LLRNNError, ValueError):
-    """An argument or a tensor is of another type, size or range than the function takes; also a ValueError."""
+    """An argument or a tensor is of another type, size or range than the function takes; also a ValueError.
+
+    For example:
+
+        LogLinear(phi, hidden=3).log_prob(torch.randn(2, 4), words)  # raises it: h must have 3 numbers
+    """
 
 
 def require_kind(given: object, kind: type, cure: str) -> None:
@@ -201,34 +267,66 @@ def require_count(name: str, given: object) -> None:
 
 
 class NumericalError(LLRNNError):
-    """NaN or infinity was computed where a finite number is required: in weights, scores or probabilities."""
+    """NaN or infinity was computed where a finite number is required: in weights, scores or probabilities.
+
+    For example:
+
+        list(train(model, corpus, learning_rate=1e6))  # may raise it
+    """
 
 
 class AuditError(LLRNNError):
     """An evaluation found results that cannot be right, such as probabilities that do not sum to one.
 
     See `inference.evaluation.Audit` for what is checked.
+
+        evaluate(model, corpus)  # raises it where a background of your own breaks its laws
     """
 
 
 class TrainingError(LLRNNError):
-    """Training cannot start or go on, for example with wrong settings or no text; the message says what to do."""
+    """Training cannot start or go on, for example with wrong settings or no text; the message says what to do.
+
+    For example:
+
+        list(train(model, Corpus.from_sentences([])))  # raises it
+    """
 
 
 class NonFiniteError(TrainingError, NumericalError):
-    """Training met NaN or infinity in the loss, a gradient or a weight; the message names it and the step."""
+    """Training met NaN or infinity in the loss, a gradient or a weight; the message names it and the step.
+
+    For example:
+
+        list(train(model, corpus, learning_rate=1e6))  # may raise it
+    """
 
 
 class LostWorkerError(TrainingError):
-    """Another process of the same distributed training has ended, so that this one cannot go on."""
+    """Another process of the same distributed training has ended, so that this one cannot go on.
+
+    For example:
+
+        torchrun --max-restarts 3 -m llrnn train quick.toml --out runs/two  # goes on after one
+    """
 
 
 class DatasetError(LLRNNError):
-    """A public corpus cannot be downloaded, or its files are not those expected."""
+    """A public corpus cannot be downloaded, or its files are not those expected.
+
+    For example:
+
+        llrnn data get ud-no_such_language  # ends with it
+    """
 
 
 class LawError(LLRNNError):
-    """A user's features, background (prior) or contextual feature fail a check of `llrnn.testing`."""
+    """A user's features, background (prior) or contextual feature fail a check of `llrnn.testing`.
+
+    For example:
+
+        check_features(Function(lambda word: {"noise": random.random()}), vocabulary)  # raises it
+    """
 
 
 class ServerError(LLRNNError):
@@ -237,6 +335,8 @@ class ServerError(LLRNNError):
     `code`: what the server answered (unknown_word, too_many_requests, ...) or what the client found: unreachable,
     too_slow, cut_off, unreadable, hub (an error of Hugging Face). `status`: the HTTP status, None without an answer.
     `retry_after`: seconds after which the server asks to try again, or None.
+
+        Client("http://127.0.0.1:1").models()  # raises it: nobody listens there
     """
 
     def __init__(self, message: str, *, code: str, status: int | None = None, retry_after: float | None = None) -> None:
@@ -245,7 +345,12 @@ class ServerError(LLRNNError):
 
 
 class MissingExtraError(LLRNNError):
-    """A function needs a package that is not installed; the message names the extra that installs it."""
+    """A function needs a package that is not installed; the message names the extra that installs it.
+
+    For example:
+
+        Grammar("start: A")  # raises it where the extra `grammar` is not installed
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"this needs {package}, which is not installed: pip install 'llrnn[{extra}]'")

@@ -159,10 +159,7 @@ _WIDE, _NARROW = 640, 340  # pixels: a page or a notebook, and a phone
 
 
 _ALL = 'width="100%" height="100%"'
-_PAPER = (
-    "svg{color:#1f2328}.paper{fill:#fff}"
-    "@media (prefers-color-scheme:dark){svg{color:#e2e4e8}.paper{fill:#1e2129}}"
-)
+_PAPER = "svg{color:#1f2328}.paper{fill:#fff}@media (prefers-color-scheme:dark){svg{color:#e2e4e8}.paper{fill:#1e2129}}"
 
 
 def svg(chart: Chart, *, narrow: bool = False) -> str:

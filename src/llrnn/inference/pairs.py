@@ -60,6 +60,8 @@ class Pair:
     two suggest the wrong form; `place`: the index of the first word that differs, found by comparing if it is −1. If
     not `complete`, both stop in the middle, and no end of sentence is scored. `readings`: for each of the two, other
     ways to cut it into words, whose probabilities are added.
+
+        Pair(("elle", "dort"), ("elle", "dorment"), group="verb-number", distance=1)
     """
 
     good: Words
@@ -209,6 +211,8 @@ class Accuracy:
     """The share of `count` minimal pairs on which a model prefers the grammatical sentence, with its 95 % interval.
 
     `accuracy`, and the interval's ends `low` and `high`, are from 0 to 1.
+
+        score_pairs(model, pairs).overall.accuracy
     """
 
     count: int

@@ -69,6 +69,8 @@ class SharedScores:
     `steps`: distinct prefixes that the model read; `steps_without_sharing`: words and ends of all hypotheses; `oovs`:
     {word: count} of words that the model does not list; `cut`: of lattices, {utterance: how many histories were
     pruned}.
+
+        score_lists(model, lists).log_probs[0][1]  # of the second hypothesis of the first list
     """
 
     log_probs: list[list[float]]
@@ -144,6 +146,8 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: 
     `rows`: about how many hypotheses are in a batch; `oov`: words outside the vocabulary add nothing (`skip`), are read
     as the unknown-word symbol (`unk`), or are an UnknownWordError (`error`); None: `unk` where the model has that
     symbol, else `error`.
+
+        score_lists(model, lists, oov="skip").log_probs
     """
     named: list[tuple[str, Sequence[Words]]] = [
         (f"utterance {entry.utterance}", [h.words for h in entry.hypotheses]) for entry in lists
@@ -209,6 +213,8 @@ def score_sentences(
     `open_ended`: indices of groups whose sentences are beginnings, scored without an end. An
     impossible sentence has log p = −infinity. Words are lowercased first where the model was trained so. Raises
     UnknownWordError for a word outside a vocabulary without an unknown-word symbol.
+
+        score_sentences(model, [("first", [("elle", "dort"), ("elle", "dorment")])]).log_probs
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
@@ -523,6 +529,8 @@ class Tuned:
     """The result of `tune`: the weights of scores it found, and the word errors that they leave on its own lists.
 
     `weights`: a `Weights`; `errors`: an `Errors`, summed over the lists.
+
+        rescore(lists, scorers, weights=tune(add_scores(dev, scorers), references).weights)
     """
 
     weights: Weights
@@ -594,6 +602,8 @@ class Rescored:
     """N-best lists with new scores, the hypothesis of highest total first in each, and the weights of the scores.
 
     `lists`: an `NBestLists`; `weights`: a `Weights`; the total is Σ weight · score + weight of words · number of words.
+
+        best = [one[0].words for one in rescore(lists, {"llrnn": ModelScorer(model)}).lists]
     """
 
     lists: NBestLists
@@ -619,6 +629,8 @@ def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
     A scorer takes a sequence of n-best lists (`NBest`) and returns the log-score of hypothesis j of list i as
     `result[i][j]`, such as `ModelScorer`. The new scores come last, in the order of `scorers`. Raises CorpusError for a
     name that a score has already.
+
+        add_scores(read_nbest("nbest.tsv"), {"llrnn": ModelScorer(model)})
     """
     for name, scorer in scorers.items():
         lists = lists.with_scores(name, scorer(lists.lists))

@@ -897,6 +897,8 @@ class FeatureSummary:
     `indistinct`: the largest classes that no feature tells apart, as tuples of words; `indistinct_words`: how many
     words share their class; `without_features`: how many have no feature; `read`: how many entries a product with the
     matrix reads; `notes`: remarks of the groups.
+
+        summarise(Identity(top=100) + Suffixes(3), vocabulary).classes
     """
 
     symbols: int

@@ -99,7 +99,9 @@ class Strategy(ABC):
 class Greedy(Strategy):
     """The decoding strategy that takes the most probable word at every step; of equal ones that with the smaller id.
 
-    generate(model, "le chat", strategy=Greedy())
+    For example:
+
+        generate(model, "le chat", strategy=Greedy())
     """
 
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:

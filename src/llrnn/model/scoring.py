@@ -107,7 +107,7 @@ class Sentences(Batching):
     `words`: the most positions in a batch, rows times longest row (a sentence of n words has n + 1 positions), unless
     one sentence alone is longer. Conditions of sentences are in the batches.
 
-    evaluate(model, corpus, batching=Sentences(words=2048))
+        evaluate(model, corpus, batching=Sentences(words=2048))
     """
 
     words: int = 1024

@@ -58,7 +58,7 @@ def check_features(features: Features, vocabulary: Vocabulary) -> None:
 
     Every word of the vocabulary is tried.
 
-    check_features(Identity(top=100) + MyFeatures(), vocabulary)
+        check_features(Identity(top=100) + MyFeatures(), vocabulary)
     """
     with _as_law():
         fitted = features.fitted(vocabulary)

@@ -94,7 +94,12 @@ class Entry:
 
 
 def warn_unlisted(message: str) -> None:
-    """Give a Python `EstimationWarning` with this message, which says why words of an input could not be listed."""
+    """Give a Python `EstimationWarning` with this message, which says why words of an input could not be listed.
+
+    For example:
+
+        try_add_from_conditions(model, conditions, tell=warn_unlisted)
+    """
     warnings.warn(message, EstimationWarning, stacklevel=3)
 
 
@@ -573,7 +578,12 @@ def _change(left: Floats, now: Floats) -> Floats:
 
 
 def value_attribute(slot: str) -> str:
-    """Return "Value:SLOT", the name of the feature of words that are values of this slot of a dialogue act or table."""
+    """Return "Value:SLOT", the name of the feature of words that are values of this slot of a dialogue act or table.
+
+    For example:
+
+        value_attribute("food")  # "Value:food"
+    """
     return f"Value:{slot}"
 
 
@@ -590,6 +600,8 @@ def add_from_conditions(
     part of it would use them, or where a constraint reads characters. A new value counts as a word seen once, or as
     often as `counts` says, {slot: times}; a word of the text before keeps the probability that it had unlisted. Raises
     LLRNNError where the model can take no new words.
+
+        generate(add_from_conditions(model, [{"name": "taj"}]), condition={"name": "taj"})
     """
     words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
     if model.background.is_static and not model.contextual and not words_in:
@@ -631,6 +643,8 @@ def with_text_words(model: LLRNN, corpus: Corpus) -> LLRNN:
 
     It is meant for models with a prior of words that come again (`backgrounds.Recent`). The model itself is returned
     for a corpus of sentences that stand alone, not made by `Corpus.running`.
+
+        with_text_words(model, corpus.running(500))
     """
     if not any(isinstance(one, Before) for one in corpus.conditions):
         return model
@@ -647,6 +661,8 @@ def try_add_from_conditions(
 
     Conditions are the inputs that texts are written from; `others`: {slot: further words}; `tell`: called with a
     message if words could not be added.
+
+        try_add_from_conditions(model, [{"name": "taj"}], tell=print)
     """
     try:
         return add_from_conditions(model, conditions, others)

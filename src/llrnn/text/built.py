@@ -552,6 +552,8 @@ class Listing:
     unknown     the symbol for all other words, such as `<unk>`; required with `top` or `min_count`
 
     A CorpusError if both `words` and a limit are given, or a limit without `unknown`.
+
+        build_corpus(["text.conllu"], "text", listing=Listing(top=500, unknown="<unk>"))
     """
 
     words: Sequence[str] | None = None

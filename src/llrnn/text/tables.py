@@ -178,7 +178,12 @@ class KnowledgeBase:
 
 
 def plain(value: str) -> str:
-    """Return a value in the form in which values are compared: stripped and lowercased."""
+    """Return a value in the form in which values are compared: stripped and lowercased.
+
+    For example:
+
+        plain(" Golden Wok ")  # "golden wok"
+    """
     return value.strip().lower()
 
 

@@ -644,6 +644,8 @@ def symbol_of(token: str) -> str:
     r"""Return a token as a printable symbol: white space and the like are escaped as in Python, "\n" or "\x20".
 
     The empty token is "\-", and a token that looks like EOS "\x3c/s>".
+
+        symbol_of(" a")
     """
     if token == EOS:
         return "\\x3c/s>"
@@ -654,6 +656,8 @@ def token_of(symbol: str) -> str:
     """Return the token that a symbol of `vocabulary_of` stands for: the inverse of `symbol_of`.
 
     EOS stays EOS; a symbol such as "\\?17", which stands for an id without a token, gives "".
+
+        token_of(symbol_of(" a"))  # " a"
     """
     if symbol == _EMPTY or symbol.startswith(NO_TOKEN):
         return ""

@@ -67,6 +67,8 @@ class Cell:
     attributes  features such as `Ends:ment` that its strings have in common with listed words of the same form
     source      the name of the domain that the strings of the cell are said to be of, in features such as
                 `New:spelling`; "": that of the domain that the cell belongs to
+
+        Cell("year", attributes=("Numeral:year",))
     """
 
     name: str
@@ -81,6 +83,8 @@ class Domain(ABC):
     sets of strings with equal features, each of which is one symbol of the vocabulary. C is the number of cells.
 
     Subclasses implement `name`, `cells`, `log_mass`, `language`, `locate`, `draw` and `described`.
+
+        Vocabulary(words, domains=[Numbers("fr"), Spelling(words)])
     """
 
     @property
@@ -217,6 +221,8 @@ def check(domain: Domain) -> None:
 
     Its cells (sets of strings with one symbol each) must have distinct names and a finite sum of weights, and strings
     sampled from a cell must be valid symbols that `locate` puts into it, with a weight no larger than that sum.
+
+        check(Numbers("en"))
     """
     names = [cell.name for cell in domain.cells]
     times = Counter(names)

@@ -604,6 +604,8 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 
     The eos token becomes EOS; an id without a token becomes a symbol such as "\\?17". Raises a VocabularyError if the
     tokenizer has no eos token.
+
+        hf.vocabulary(AutoTokenizer.from_pretrained("gpt2"))
     """
     eos, tokens = tokenizer.eos_token_id, {index: token for token, index in tokenizer.get_vocab().items()}
     if eos is None:
@@ -620,6 +622,8 @@ def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus
     """Return a corpus in which each text is a sentence of tokens, written as the symbols of `vocabulary_of`.
 
     The tokenizer adds no special tokens, such as eos. Texts without tokens are dropped; `name`: the name of the corpus.
+
+        hf.corpus(tokenizer, ["le chat dort", "la chatte dort"])
     """
     symbols = vocabulary_of(tokenizer).symbols
     lines = list(texts)

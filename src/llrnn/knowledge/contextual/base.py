@@ -208,6 +208,8 @@ class LinearFeature(ContextualFeature[S]):
     state), and `static` (the features φ_j themselves, to be added to the output features; None in a model that was
     loaded). A static feature that is 0 on all words of the vocabulary has no column in Φ and is ignored. See
     `layer.linear`.
+
+        LLRNN(vocabulary, output_features=phi, contextual=[Agreement.estimated("french", treebank)])
     """
 
     _there: tuple[int, ...] = ()  # which of `columns` are in Φ

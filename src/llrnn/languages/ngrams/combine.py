@@ -30,6 +30,8 @@ def normalised(table: NGramTable) -> NGramTable:
 
     The weight of a context is (1 − Σ p of its listed words) / (1 − Σ p of these words in the context without its first
     word); 1 for a context that lists no n-gram. p of unigrams must sum to 1 already.
+
+        write_arpa(normalised(pruned), "small.arpa")
     """
     levels = [replace(table.levels[0], log_backoff=np.zeros(len(table.words)))]
     for n, level in enumerate(table.levels[1:], 2):
