@@ -58,7 +58,7 @@ PAGES = {"train": 12, "valid": 3, "test": 3}  # of each level and seed: fonts ta
 LEVELS = (1, 2, 3)
 SYSTEMS = ("channel", "words", "characters", "characters+list", "llrnn")
 WEIGHTS, PER_CHUNK = (0.4, 0.6, 0.9), (2.0,)
-NAMES, PER_NAME, LONGEST, NAME_LEVELS = 200, 2, 15, (2, 3)  # names, sentences of each, their words, levels of damage
+NAMES, SENTENCES, LONGEST, NAME_LEVELS = 200, 400, 12, (2,)  # LONGEST: words of a sentence without a name
 MOST_LINES = 10_000  # of the memory's test
 STAGES = ("pages", "channel", "tune", "test", "table", "ship", "shipped", "dictionary", "names", "memory")
 LISTED = 50_000  # words of lists, the most frequent, that a model of characters reads besides
@@ -364,12 +364,12 @@ _made: dict[str, Any] = {}
 
 def _begin(folder: Path, name: str) -> None:
     torch.set_num_threads(1)
-    _made.update(model=system(folder, name), channel=read_channel(folder / "channel.json"), folder=folder)
+    _made.update(model=system(folder, name), name=name, channel=read_channel(folder / "channel.json"), folder=folder)
     _made["seen"] = seen_in(folder)
 
 
 def _read(task: tuple[str, int, float, float, bool]) -> dict[str, Any]:
-    """Read a page; with `whole`, of first pages each line by itself too: did the search miss the true text?"""
+    """Read a page; with `whole`, of our first pages each line by itself too: did the search miss the true text?"""
     part, number, weight, per_chunk, whole = task
     page = pages(_made["folder"], part)[number]
     lines, begun = lines_of(page), time.process_time()
@@ -379,7 +379,7 @@ def _read(task: tuple[str, int, float, float, bool]) -> dict[str, Any]:
     found |= {key: page[key] for key in ("level", "seed", "page")} | {"weights": (weight, per_chunk)}
     plain = counted(page, [line.text for line in lines], _made["seen"])
     found |= {f"tesseract {key}": value for key, value in plain.items()} if whole else {}
-    if whole and page["page"] == 0:
+    if whole and page["page"] == 0 and _made["name"] == "llrnn":
         missed = [
             score_of(decoder, [line], [text]) > decoder.search([line])[1] + 1e-6
             for line, text in paired(lines, page["truth"])
@@ -393,12 +393,12 @@ def runs(folder: Path, name: str, tasks: Sequence[Any], processes: int) -> list[
         return pool.map(_read, tasks, chunksize=1)
 
 
-def tune(folder: Path, processes: int, names: Sequence[str]) -> None:
-    """Choose the two weights of each system by the word errors of all validation pages."""
-    file, many = folder / "tuned.json", range(len(pages(folder, "valid")))
+def tune(folder: Path, processes: int, names: Sequence[str], levels: Sequence[int], weights: Sequence[float]) -> None:
+    """Choose the two weights of each system by the word errors of the validation pages of some levels."""
+    file, many = folder / "tuned.json", [i for i, one in enumerate(pages(folder, "valid")) if one["level"] in levels]
     chosen = json.loads(file.read_text(encoding="utf8")) if file.exists() else {}
     for name in names:
-        grid = [(0.0, 0.0)] if name == "channel" else [*product(WEIGHTS, PER_CHUNK)]
+        grid = [(0.0, 0.0)] if name == "channel" else [*product(weights, PER_CHUNK)]
         found = runs(folder, name, [("valid", i, *pair, False) for pair in grid for i in many], processes)
         errors = Counter[tuple[float, float]]()
         for one in found:
@@ -409,9 +409,9 @@ def tune(folder: Path, processes: int, names: Sequence[str]) -> None:
         file.write_text(json.dumps(chosen, indent=1), encoding="utf8")
 
 
-def test(folder: Path, processes: int, names: Sequence[str]) -> None:
+def test(folder: Path, processes: int, names: Sequence[str], seeds: Sequence[int]) -> None:
     chosen = json.loads((folder / "tuned.json").read_text(encoding="utf8"))
-    file, many = folder / "tested.json", range(len(pages(folder, "test")))
+    file, many = folder / "tested.json", [i for i, one in enumerate(pages(folder, "test")) if one["seed"] in seeds]
     found = json.loads(file.read_text(encoding="utf8")) if file.exists() else {}
     for name in names:
         tasks = [("test", i, *chosen[name]["weights"], True) for i in many]
@@ -562,46 +562,39 @@ def named_sentences(file: Path) -> Iterator[tuple[str, list[str]]]:
             text, names = line.removeprefix("# text = ").strip(), []
         elif len(cells) > 3 and cells[3] == "PROPN":
             names.append(cells[1])
-        elif not line.strip() and names:
+        elif not line.strip():
             yield text, names
 
 
-def unknown_names(folder: Path, file: Path) -> dict[str, list[str]]:
-    """Return names that neither lists nor training text have, each with sentences that no other name has taken."""
-    known, seen = _loaded(folder).vocabulary, seen_in(folder)
-    holders = defaultdict[str, list[str]](list)
-    for text, names in named_sentences(file):
-        for name in {*names} if len(text.split()) <= LONGEST else ():
-            if (
-                name.isalpha()
-                and name.istitle()
-                and len(name) > 3
-                and bare(name) not in seen
-                and bare(name) not in known
-            ):
-                holders[name].append(text)
-    taken, found = set[str](), dict[str, list[str]]()
-    for name, texts in holders.items():
-        own = [text for text in dict.fromkeys(texts) if text not in taken][:PER_NAME]
-        if len(own) == PER_NAME and len(found) < NAMES:
-            found[name] = own
-            taken.update(own)
-    return found
+def unknown_names(folder: Path, file: Path) -> tuple[dict[str, None], dict[str, None]]:
+    """Return names that neither lists nor training text have, and the shortest sentences with them, and others."""
+    model, seen, given = _loaded(folder), seen_in(folder), [*named_sentences(file)]
+    names, texts = dict[str, None](), dict[str, None]()
+    for text, own in sorted(given, key=lambda one: len(one[0])):
+        fine = [name for name in own if name.isalpha() and name.istitle() and len(name) > 3 and bare(name) not in seen]
+        new = [name for name in fine if name not in names and model.lower(name) not in model.vocabulary]
+        if new and len(names) < NAMES:
+            names.update(dict.fromkeys(new))
+            texts[text] = None
+    for text, _ in given:
+        if len(texts) < SENTENCES and len(text.split()) <= LONGEST:
+            texts.setdefault(text)
+    return names, texts
 
 
 def names(folder: Path, text: Path, file: Path) -> None:
     """Read sentences with names that the model does not know, with a list of them and without."""
     torch.set_num_threads(1)
-    chosen, made = unknown_names(folder, text), folder / "names.conllu"
-    made.write_text("".join(f"# text = {one}\n" for own in chosen.values() for one in own), encoding="utf8")
+    (chosen, sentences), made = unknown_names(folder, text), folder / "names.conllu"
+    made.write_text("".join(f"# text = {one}\n" for one in sentences), encoding="utf8")
     listed = folder / "names.txt"
     listed.write_text("".join(f"{name}\n" for name in chosen), encoding="utf8")
-    tell(len(chosen), "names in", sum(map(len, chosen.values())), "sentences")
+    tell(len(chosen), "names in", len(sentences), "sentences")
     channel, weight = read_channel(folder / "channel.json"), json.loads((folder / "tuned.json").read_text())["llrnn"]
     settings = SearchSettings(*weight["weights"])
     ours = _loaded(folder)
     readers = {"without": ours, "with": WordModel(*with_own_words(ours.model, listed))}
-    found: dict[str, Any] = {"names": len(chosen), "sentences": sum(map(len, chosen.values())), "text": text.name}
+    found: dict[str, Any] = {"names": len(chosen), "sentences": len(sentences), "text": text.name}
     for level in NAME_LEVELS:
         own = found[f"level {level}"] = Counter[str]()
         for page in drawn(made, folder / f"names-{level}", level, 0, 1000):
@@ -639,8 +632,9 @@ def memory(folder: Path, file: Path) -> None:
 
 
 def word_of(line: PrintedLine, number: int) -> PrintedLine:
-    first, last = (0, *line.ends)[number], line.ends[number]
-    return PrintedLine(line.text.split()[number], line.columns[first:last], (last - first,), line.name)
+    """Return a line of one of its words, without the blank before it."""
+    first, last = (-1, *line.ends)[number] + 1, line.ends[number]
+    return PrintedLine("", line.columns[first:last], (last - first,), line.name)
 
 
 def resident_bytes() -> int:
@@ -655,6 +649,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("docs/results/reading.json"))
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--levels", nargs="+", type=int, default=LEVELS, help="of the pages for tuning")
+    parser.add_argument("--seeds", nargs="+", type=int, default=PARTS["test"][1], help="of the pages of the test")
+    parser.add_argument("--weights", nargs="+", type=float, default=WEIGHTS, help="of the model, to choose from")
     parser.add_argument("--text", type=Path, help="a treebank with names that was not trained on")
     given = parser.parse_args()
     if given.stage == "pages":
@@ -680,9 +677,9 @@ def main() -> None:
         elif given.stage == "memory":
             memory(folder, given.json)
         elif given.stage == "tune":
-            tune(folder, given.processes, given.systems)
+            tune(folder, given.processes, given.systems, given.levels, given.weights)
         else:
-            test(folder, given.processes, given.systems)
+            test(folder, given.processes, given.systems, given.seeds)
 
 
 if __name__ == "__main__":
