@@ -507,6 +507,7 @@ def table(folders: Sequence[Path], file: Path) -> None:
             }
         ours = found["llrnn"]
         own["words"] = sum(one["words"] for one in ours)
+        own["seeds"] = sorted({one["seed"] for one in ours})
         own["words a second"] = round(own["words"] / sum(one["seconds"] for one in ours), 1)
         own["search errors"] = round(
             sum(one.get("missed", 0) for one in ours) / sum(one.get("lines", 0) for one in ours), 5
@@ -610,8 +611,9 @@ def names(folder: Path, text: Path, file: Path) -> None:
                 wrong = wrong_words(truth, " ".join(texts).split())
                 own[f"names wrong, {way}"] += sum(w and n for w, n in zip(wrong, is_name, strict=True))
                 own[f"others wrong, {way}"] += sum(w and not n for w, n in zip(wrong, is_name, strict=True))
-            tell(level, page["page"], dict(own))
-    add_result(file, **{"own names": found})
+            own["pages"] += 1
+            tell(level, dict(own))
+            add_result(file, **{"own names": found})
 
 
 def memory(folder: Path, file: Path) -> None:
