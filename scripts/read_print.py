@@ -34,7 +34,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache, cached_property
-from itertools import islice, product
+from itertools import cycle, islice, pairwise, product
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ LEVELS = (1, 2, 3)
 SYSTEMS = ("channel", "words", "characters", "characters+list", "llrnn")
 WEIGHTS, PER_CHUNK = (0.4, 0.6, 0.9), (2.0,)
 NAMES, SENTENCES, LONGEST, NAME_LEVELS = 200, 400, 12, (2,)  # LONGEST: words of a sentence without a name
-MOST_LINES = 10_000  # of the memory's test
+MOST_LINES, SHORT = 10_000, 4  # of the memory's test: lines of one word, and its columns at most
 STAGES = ("pages", "channel", "tune", "test", "table", "ship", "shipped", "dictionary", "names", "memory")
 LISTED = 50_000  # words of lists, the most frequent, that a model of characters reads besides
 BOOTSTRAP = 2000
@@ -617,11 +617,11 @@ def names(folder: Path, text: Path, file: Path) -> None:
 
 
 def memory(folder: Path, file: Path) -> None:
-    """Read one word of each line of all pages, then the next ones, 30 a page, and tell how much memory is held."""
+    """Read lines of one short word, all such words of all pages again and again, and tell how much memory is held."""
     torch.set_num_threads(1)
     ours, channel = _loaded(folder), read_channel(folder / "channel.json")
-    every = [line for part in PARTS for page in pages(folder, part) for line in lines_of(page) if len(line.ends) > 1]
-    words = (word_of(line, number) for number in range(MOST_LINES) for line in every if number < len(line.ends))
+    every = [line for part in PARTS for page in pages(folder, part) for line in lines_of(page)]
+    words = cycle([word_of(line, number) for line in every for number in short_words(line)])
     resident, begun = dict[str, float](), time.process_time()
     for done in range(0, MOST_LINES + 1, 500):
         if done:
@@ -630,7 +630,14 @@ def memory(folder: Path, file: Path) -> None:
             gc.collect()
         resident[f"{done}"] = round(resident_bytes() / 2**20, 1)
         tell(done, "lines:", resident[f"{done}"], "MiB,", round(time.process_time() - begun), "s")
-    add_result(file, memory=resident)
+        add_result(file, memory=resident)
+
+
+def short_words(line: PrintedLine) -> Iterator[int]:
+    """Yield the numbers of the words of a line that have at most `SHORT` columns."""
+    for number, (before, end) in enumerate(pairwise((-1, *line.ends))):
+        if 0 < end - before - 1 <= SHORT:
+            yield number
 
 
 def word_of(line: PrintedLine, number: int) -> PrintedLine:

@@ -194,7 +194,7 @@ def test_a_channel_learns_what_is_confused_and_is_saved_sealed(tmp_path: Path) -
 
 
 def with_noise(text: str, digit: str) -> PrintedLine:
-    """A line with a digit behind every m and a full stop behind all, which the recogniser is as sure of as of others."""
+    """A line with a digit behind every m and a full stop behind all, which are seen for sure like the others."""
     seen = f"{text.replace('m', f'm{digit}')}."
     return PrintedLine(seen, tuple(PrintColumn(((c, 97.0),), c) for c in seen), (len(seen),))
 
