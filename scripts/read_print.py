@@ -5,30 +5,36 @@
     python scripts/read_print.py tune OUT tr           weights of each system on validation pages: OUT/tr/tuned.json
     python scripts/read_print.py test OUT tr           the pages of the test, once: OUT/tr/tested.json
     python scripts/read_print.py table  OUT tr et fr --json docs/results/reading.json
+    python scripts/read_print.py dictionary OUT tr et fr     Tesseract with our lists as its `user-words`, first seed
+    python scripts/read_print.py names OUT fr --text FILE    a list of names in sentences that were not seen
+    python scripts/read_print.py memory OUT tr               of a process that reads 10,000 lines
     python scripts/read_print.py ship OUT tr           the channel that comes with the library, of that of OUT/tr
     python scripts/read_print.py shipped OUT tr et cy --json docs/results/reading-shipped.json    what it does, unlearnt
 
 Before `tune`, OUT/tr/run is trained, by `llrnn init` on the training part with its lists (`LISTS`) and `llrnn train`,
 and OUT/tr/train.conllu is that text. DATA holds train.conllu, dev.conllu and test.conllu of each language in a folder
-of its name. Rivals, all with the same channel, search and tuning: the channel alone; word trigrams of Kneser-Ney,
-interpolated with the prior of our model, which lists the same words and spells all others; 7-grams of characters of the
-same running text, with the listed words or without.
+of its name. What a stage adds to the file of results leaves there what others wrote. Rivals, all with the same channel,
+search and tuning: the channel alone; word trigrams of Kneser-Ney, interpolated with the prior of our model, which lists
+the same words and spells all others; 7-grams of characters of the same running text, with the listed words or without.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import json
 import math
+import os
+import re
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache, cached_property
-from itertools import product
+from itertools import cycle, islice, pairwise, product
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -36,11 +42,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from llrnn.cli.read import with_own_words
 from llrnn.inference.reading.channel import Channel, read_channel
 from llrnn.inference.reading.decoding import Decoder, SearchSettings
 from llrnn.inference.reading.hocr import PrintColumn, PrintedLine, read_hocr, recognise
 from llrnn.inference.reading.words import NextMasses, WordModel, WordRow
 from llrnn.model.checkpoint import load
+from llrnn.text.readers import read_lines
 from llrnn_lab.studies.channel import fit_channel, paired, score_of
 
 LISTS = {"tr": "wordfreq:tr, tr_TR.dic", "et": "et_EE.dic", "fr": "wordfreq:fr"}
@@ -50,6 +58,9 @@ PAGES = {"train": 12, "valid": 3, "test": 3}  # of each level and seed: fonts ta
 LEVELS = (1, 2, 3)
 SYSTEMS = ("channel", "words", "characters", "characters+list", "llrnn")
 WEIGHTS, PER_CHUNK = (0.4, 0.6, 0.9), (2.0,)
+NAMES, SENTENCES, LONGEST, NAME_LEVELS = 200, 400, 12, (2,)  # LONGEST: words of a sentence without a name
+MOST_LINES, SHORT = 10_000, 4  # of the memory's test: lines of one word, and its columns at most
+STAGES = ("pages", "channel", "tune", "test", "table", "ship", "shipped", "dictionary", "names", "memory")
 LISTED = 50_000  # words of lists, the most frequent, that a model of characters reads besides
 BOOTSTRAP = 2000
 SHIPPED = Path("src/llrnn/inference/reading/channel.json")
@@ -63,24 +74,32 @@ Page = dict[str, Any]
 def make_pages(data: Path, out: Path, language: str) -> None:
     """Draw and recognise the pages of all parts, and write what was seen, with what is true."""
     for part, (name, seeds) in PARTS.items():
-        found = []
-        for level, seed in product(LEVELS, seeds):
-            folder = out / language / f"{part}-{level}-{seed}"
-            if not (folder / "done").exists():
-                text = data / language / f"{name}.conllu"
-                options = ["--level", f"{level}", "--seed", f"{seed}", "--pages", f"{PAGES[part]}"]
-                subprocess.run([sys.executable, "scripts/print_pages.py", text, folder, *options], check=True)
-                for image in sorted(folder.glob("*.png")):
-                    recognise(image, TESSERACT[language], folder)
-                (folder / "done").touch()
-            for number, file in enumerate(sorted(folder.glob("*.hocr"))[: PAGES[part]]):
-                truth = file.with_suffix(".txt").read_text(encoding="utf8").splitlines()
-                lines = [
-                    [line.text, line.name, line.ends, [asdict(c) for c in line.columns]] for line in read_hocr(file)
-                ]
-                found.append({"level": level, "seed": seed, "page": number, "truth": truth, "lines": lines})
-        with gzip.open(out / language / f"{part}.json.gz", "wt", encoding="utf8") as file_:
-            json.dump(found, file_, ensure_ascii=False)
+        text = data / language / f"{name}.conllu"
+        found = [
+            page
+            for level, seed in product(LEVELS, seeds)
+            for page in drawn(text, out / language / f"{part}-{level}-{seed}", level, seed, PAGES[part])
+        ]
+        write_pages(out / language, part, found)
+
+
+def drawn(text: Path, folder: Path, level: int, seed: int, most: int) -> Iterator[Page]:
+    """Yield pages of a text, which are drawn and recognised in a folder of a folder named like their language."""
+    if not (folder / "done").exists():
+        options = ["--level", f"{level}", "--seed", f"{seed}", "--pages", f"{most}"]
+        subprocess.run([sys.executable, "scripts/print_pages.py", text, folder, *options], check=True)
+        for image in sorted(folder.glob("*.png")):
+            recognise(image, TESSERACT[folder.parent.name], folder)
+        (folder / "done").touch()
+    for number, file in enumerate(sorted(folder.glob("*.hocr"))[:most]):
+        truth = file.with_suffix(".txt").read_text(encoding="utf8").splitlines()
+        lines = [[line.text, line.name, line.ends, [asdict(c) for c in line.columns]] for line in read_hocr(file)]
+        yield {"level": level, "seed": seed, "page": number, "truth": truth, "lines": lines}
+
+
+def write_pages(folder: Path, part: str, found: Sequence[Page]) -> None:
+    with gzip.open(folder / f"{part}.json.gz", "wt", encoding="utf8") as file:
+        json.dump(found, file, ensure_ascii=False)
 
 
 @cache
@@ -330,6 +349,10 @@ def counted(page: Page, texts: Sequence[str], seen: frozenset[str]) -> dict[str,
     }  # fmt: skip
 
 
+def seen_in(folder: Path) -> frozenset[str]:
+    return frozenset(map(bare, " ".join(training_text(folder)[0]).split()))
+
+
 def bare(word: str) -> str:
     return word.strip(".,;:!?…\"'“”‘’()[]«»-").casefold()
 
@@ -341,12 +364,12 @@ _made: dict[str, Any] = {}
 
 def _begin(folder: Path, name: str) -> None:
     torch.set_num_threads(1)
-    _made.update(model=system(folder, name), channel=read_channel(folder / "channel.json"), folder=folder)
-    _made["seen"] = frozenset(map(bare, " ".join(training_text(folder)[0]).split()))
+    _made.update(model=system(folder, name), name=name, channel=read_channel(folder / "channel.json"), folder=folder)
+    _made["seen"] = seen_in(folder)
 
 
 def _read(task: tuple[str, int, float, float, bool]) -> dict[str, Any]:
-    """Read a page; with `whole`, of first pages each line by itself too: did the search miss the true text?"""
+    """Read a page; with `whole`, of our first pages each line by itself too: did the search miss the true text?"""
     part, number, weight, per_chunk, whole = task
     page = pages(_made["folder"], part)[number]
     lines, begun = lines_of(page), time.process_time()
@@ -356,7 +379,7 @@ def _read(task: tuple[str, int, float, float, bool]) -> dict[str, Any]:
     found |= {key: page[key] for key in ("level", "seed", "page")} | {"weights": (weight, per_chunk)}
     plain = counted(page, [line.text for line in lines], _made["seen"])
     found |= {f"tesseract {key}": value for key, value in plain.items()} if whole else {}
-    if whole and page["page"] == 0:
+    if whole and page["page"] == 0 and _made["name"] == "llrnn":
         missed = [
             score_of(decoder, [line], [text]) > decoder.search([line])[1] + 1e-6
             for line, text in paired(lines, page["truth"])
@@ -370,12 +393,12 @@ def runs(folder: Path, name: str, tasks: Sequence[Any], processes: int) -> list[
         return pool.map(_read, tasks, chunksize=1)
 
 
-def tune(folder: Path, processes: int, names: Sequence[str]) -> None:
-    """Choose the two weights of each system by the word errors of all validation pages."""
-    file, many = folder / "tuned.json", range(len(pages(folder, "valid")))
+def tune(folder: Path, processes: int, names: Sequence[str], levels: Sequence[int], weights: Sequence[float]) -> None:
+    """Choose the two weights of each system by the word errors of the validation pages of some levels."""
+    file, many = folder / "tuned.json", [i for i, one in enumerate(pages(folder, "valid")) if one["level"] in levels]
     chosen = json.loads(file.read_text(encoding="utf8")) if file.exists() else {}
     for name in names:
-        grid = [(0.0, 0.0)] if name == "channel" else [*product(WEIGHTS, PER_CHUNK)]
+        grid = [(0.0, 0.0)] if name == "channel" else [*product(weights, PER_CHUNK)]
         found = runs(folder, name, [("valid", i, *pair, False) for pair in grid for i in many], processes)
         errors = Counter[tuple[float, float]]()
         for one in found:
@@ -386,9 +409,9 @@ def tune(folder: Path, processes: int, names: Sequence[str]) -> None:
         file.write_text(json.dumps(chosen, indent=1), encoding="utf8")
 
 
-def test(folder: Path, processes: int, names: Sequence[str]) -> None:
+def test(folder: Path, processes: int, names: Sequence[str], seeds: Sequence[int]) -> None:
     chosen = json.loads((folder / "tuned.json").read_text(encoding="utf8"))
-    file, many = folder / "tested.json", range(len(pages(folder, "test")))
+    file, many = folder / "tested.json", [i for i, one in enumerate(pages(folder, "test")) if one["seed"] in seeds]
     found = json.loads(file.read_text(encoding="utf8")) if file.exists() else {}
     for name in names:
         tasks = [("test", i, *chosen[name]["weights"], True) for i in many]
@@ -456,7 +479,7 @@ def rates(own: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[str, float
 
 def table(folders: Sequence[Path], file: Path) -> None:
     """Write error rates of every language, level and system, and by how much ours are lower, with 95 % intervals."""
-    result: dict[str, Any] = {"lists": LISTS, "pages": PAGES, "languages": {}}
+    languages = dict[str, Any](results(file).get("languages", {}))
     rng = np.random.default_rng(0)
     for folder in folders:
         found = json.loads((folder / "tested.json").read_text(encoding="utf8"))
@@ -484,23 +507,161 @@ def table(folders: Sequence[Path], file: Path) -> None:
             }
         ours = found["llrnn"]
         own["words"] = sum(one["words"] for one in ours)
+        own["seeds"] = sorted({one["seed"] for one in ours})
         own["words a second"] = round(own["words"] / sum(one["seconds"] for one in ours), 1)
         own["search errors"] = round(
             sum(one.get("missed", 0) for one in ours) / sum(one.get("lines", 0) for one in ours), 5
         )
         own["lines"] = sum(one.get("lines", 0) for one in ours)
-        result["languages"][folder.name] = own
-    file.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf8")
-    tell(json.dumps(result, indent=1))
+        languages[folder.name] = own
+    tell(json.dumps(languages, indent=1))
+    add_result(file, lists=LISTS, pages=PAGES, languages=languages)
+
+
+def results(file: Path) -> dict[str, Any]:
+    return dict(json.loads(file.read_text(encoding="utf8"))) if file.exists() else {}
+
+
+def add_result(file: Path, **found: Any) -> None:
+    """Write results into a file, beside the others that it has."""
+    file.write_text(json.dumps({**results(file), **found}, indent=1, sort_keys=True) + "\n", encoding="utf8")
+
+
+# --- Tesseract with a dictionary of ours, names of a user, memory
+
+
+def dictionary(folders: Sequence[Path], file: Path) -> None:
+    """Count the words that Tesseract reads wrong with the words of our lists as its `user-words`, first seed."""
+    found = dict[str, Any](results(file).get("dictionary", {}))
+    for folder in folders:
+        words, own = folder / "user-words.txt", dict[str, Counter[str]]()
+        words.write_text("".join(f"{word}\n" for word in _loaded(folder)._words), encoding="utf8")
+        for page in (page for page in pages(folder, "test") if not page["seed"]):
+            made = folder / f"user-words-{page['level']}"
+            made.mkdir(exist_ok=True)
+            image = folder / f"test-{page['level']}-0" / f"{page['page']:03}.png"
+            read = [line.text for line in read_hocr(recognise(image, TESSERACT[folder.name], made, words=words))]
+            with_words = counted(page, read, frozenset())
+            plain = counted(page, [line.text for line in lines_of(page)], frozenset())
+            own.setdefault(f"{page['level']}", Counter()).update(
+                {
+                    "words": plain["words"], "tesseract": plain["word errors"], "user-words": with_words["word errors"],
+                    "pages that changed": int(read != [line.text for line in lines_of(page)]),
+                }
+            )  # fmt: skip
+        found[folder.name] = own
+        tell(folder.name, own)
+    add_result(file, dictionary=found)
+
+
+def named_sentences(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the running text of each sentence of a CoNLL-U file with the proper names in it."""
+    text, names = "", list[str]()
+    for _, line in read_lines(file):
+        cells = line.split("\t")
+        if line.startswith("# text = "):
+            text, names = line.removeprefix("# text = ").strip(), []
+        elif len(cells) > 3 and cells[3] == "PROPN":
+            names.append(cells[1])
+        elif not line.strip():
+            yield text, names
+
+
+def unknown_names(folder: Path, file: Path) -> tuple[dict[str, None], dict[str, None]]:
+    """Return names that neither lists nor training text have, and the shortest sentences with them, and others."""
+    model, seen, given = _loaded(folder), seen_in(folder), [*named_sentences(file)]
+    names, texts = dict[str, None](), dict[str, None]()
+    for text, own in sorted(given, key=lambda one: len(one[0])):
+        fine = [name for name in own if name.isalpha() and name.istitle() and len(name) > 3 and bare(name) not in seen]
+        new = [name for name in fine if name not in names and model.lower(name) not in model.vocabulary]
+        if new and len(names) < NAMES:
+            names.update(dict.fromkeys(new))
+            texts[text] = None
+    for text, _ in given:
+        if len(texts) < SENTENCES and len(text.split()) <= LONGEST:
+            texts.setdefault(text)
+    return names, texts
+
+
+def names(folder: Path, text: Path, file: Path) -> None:
+    """Read sentences with names that the model does not know, with a list of them and without."""
+    torch.set_num_threads(1)
+    (chosen, sentences), made = unknown_names(folder, text), folder / "names.conllu"
+    made.write_text("".join(f"# text = {one}\n" for one in sentences), encoding="utf8")
+    listed = folder / "names.txt"
+    listed.write_text("".join(f"{name}\n" for name in chosen), encoding="utf8")
+    tell(len(chosen), "names in", len(sentences), "sentences")
+    channel, weight = read_channel(folder / "channel.json"), json.loads((folder / "tuned.json").read_text())["llrnn"]
+    settings = SearchSettings(*weight["weights"])
+    ours = _loaded(folder)
+    readers = {"without": ours, "with": WordModel(*with_own_words(ours.model, listed))}
+    found: dict[str, Any] = {"names": len(chosen), "sentences": len(sentences), "text": text.name}
+    for level in NAME_LEVELS:
+        own = found[f"level {level}"] = Counter[str]()
+        for page in drawn(made, folder / f"names-{level}", level, 0, 1000):
+            lines = lines_of(page)
+            read = {
+                way: [line.text for line in Decoder(one, channel, settings).read(lines)] for way, one in readers.items()
+            }
+            read["tesseract"] = [line.text for line in lines]
+            truth = " ".join(page["truth"]).split()
+            is_name = [bool(chosen.keys() & set(re.findall(r"\w+", word))) for word in truth]
+            own.update({"names": sum(is_name), "others": len(truth) - sum(is_name)})
+            for way, texts in read.items():
+                wrong = wrong_words(truth, " ".join(texts).split())
+                own[f"names wrong, {way}"] += sum(w and n for w, n in zip(wrong, is_name, strict=True))
+                own[f"others wrong, {way}"] += sum(w and not n for w, n in zip(wrong, is_name, strict=True))
+            own["pages"] += 1
+            tell(level, dict(own))
+            add_result(file, **{"own names": found})
+
+
+def memory(folder: Path, file: Path) -> None:
+    """Read lines of one short word, all such words of all pages again and again, and tell how much memory is held."""
+    torch.set_num_threads(1)
+    ours, channel = _loaded(folder), read_channel(folder / "channel.json")
+    every = [line for part in PARTS for page in pages(folder, part) for line in lines_of(page)]
+    words = cycle([word_of(line, number) for line in every for number in short_words(line)])
+    resident, begun = dict[str, float](), time.process_time()
+    for done in range(0, MOST_LINES + 1, 500):
+        if done:
+            for _ in range(10):
+                Decoder(ours, channel).read([*islice(words, 50)])
+            gc.collect()
+        resident[f"{done}"] = round(resident_bytes() / 2**20, 1)
+        tell(done, "lines:", resident[f"{done}"], "MiB,", round(time.process_time() - begun), "s")
+        add_result(file, memory=resident)
+
+
+def short_words(line: PrintedLine) -> Iterator[int]:
+    """Yield the numbers of the words of a line that have at most `SHORT` columns."""
+    for number, (before, end) in enumerate(pairwise((-1, *line.ends))):
+        if 0 < end - before - 1 <= SHORT:
+            yield number
+
+
+def word_of(line: PrintedLine, number: int) -> PrintedLine:
+    """Return a line of one of its words, without the blank before it."""
+    first, last = (-1, *line.ends)[number] + 1, line.ends[number]
+    return PrintedLine("", line.columns[first:last], (last - first,), line.name)
+
+
+def resident_bytes() -> int:
+    """Return what of this process is in memory (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("pages", "channel", "tune", "test", "table", "ship", "shipped"))
+    parser.add_argument("stage", choices=STAGES)
     parser.add_argument("places", nargs="+", help="folders, then languages")
     parser.add_argument("--json", type=Path, default=Path("docs/results/reading.json"))
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--levels", nargs="+", type=int, default=LEVELS, help="of the pages for tuning")
+    parser.add_argument("--seeds", nargs="+", type=int, default=PARTS["test"][1], help="of the pages of the test")
+    parser.add_argument("--weights", nargs="+", type=float, default=WEIGHTS, help="of the model, to choose from")
+    parser.add_argument("--text", type=Path, help="a treebank with names that was not trained on")
     given = parser.parse_args()
     if given.stage == "pages":
         make_pages(Path(given.places[0]), Path(given.places[1]), given.places[2])
@@ -512,15 +673,22 @@ def main() -> None:
     if given.stage == "shipped":
         shipped(folders, given.json, given.processes)
         return
+    if given.stage == "dictionary":
+        dictionary(folders, given.json)
+        return
     for folder in folders:
         if given.stage == "channel":
             make_channel(folder)
         elif given.stage == "ship":
             ship(folder)
+        elif given.stage == "names":
+            names(folder, given.text, given.json)
+        elif given.stage == "memory":
+            memory(folder, given.json)
         elif given.stage == "tune":
-            tune(folder, given.processes, given.systems)
+            tune(folder, given.processes, given.systems, given.levels, given.weights)
         else:
-            test(folder, given.processes, given.systems)
+            test(folder, given.processes, given.systems, given.seeds)
 
 
 if __name__ == "__main__":

@@ -193,6 +193,20 @@ def test_a_channel_learns_what_is_confused_and_is_saved_sealed(tmp_path: Path) -
             read_channel(tmp_path / "channel.json")
 
 
+def with_noise(text: str, digit: str) -> PrintedLine:
+    """A line with a digit behind every m and a full stop behind all, which are seen for sure like the others."""
+    seen = f"{text.replace('m', f'm{digit}')}."
+    return PrintedLine(seen, tuple(PrintColumn(((c, 97.0),), c) for c in seen), (len(seen),))
+
+
+def test_a_channel_learns_which_characters_are_nothing_by_their_kind_and_by_what_follows() -> None:
+    texts = ["Le chat me mime. Ou", "Il est mat. Moi", "Une dame. Rime"] * 8
+    made = fit_channel([(with_noise(text, "12345678"[n % 8]), text) for n, text in enumerate(texts)])
+    unseen, _, inside, _, _, digit, end = (one.log_of[""] for one in made.outcomes(with_noise("za. m", "9")))
+    assert digit > unseen + 2
+    assert end > inside + 2
+
+
 def test_the_channel_that_comes_with_the_library_trusts_what_is_sure() -> None:
     line = printed_line([LE, RAT])
     assert log_prob(Channel.default(), line, "Le rat") > log_prob(Channel.default(), line, "Xx yyy") + 5

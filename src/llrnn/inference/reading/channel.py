@@ -126,15 +126,16 @@ class Channel:
                 sure = next((bucket(c) for one, c in column.choices if one == text), "none")
                 features += _flags("written", f"written {sure}", f"written {quality}")
             else:
-                features += _flags(f"{own}{after}>{text}", f"{before}|{own}>{text}")
+                features += _flags(f"{own}{after}>{text}", f"{before}|{own}>{text}", f"{shape(own)}>{shape(text)}")
             if text == " ":
                 features += _flags("blank", "blank" + (" written" if own == " " else " not written"))
         sure = bucket(column.choices[0][1])
         none = _flags(
             "nothing", "nothing" + (" of what is written" if own else " written"), f"{own}>", f"{before}|{own}>",
             f"nothing {sure}" + (" written" if own else ""), f"nothing {quality}",
+            f"{own}{after}>", f"nothing of a {shape(own)}", f"nothing of a {shape(own)} {sure}",
         )  # fmt: skip
-        rest = _flags("other", f"other {sure}", f"other {quality}")
+        rest = _flags("other", f"other {sure}", f"other {quality}", f"other than a {shape(own)}")
         return [*((text, tuple(own)) for text, own in found.items()), ("", tuple(none)), (OTHER, tuple(rest))]
 
     def _behind(self, column: PrintColumn, after: str, quality: str) -> list[Outcome]:
@@ -192,6 +193,13 @@ def _flags(*names: str) -> list[tuple[str, float]]:
 def bucket(confidence: float) -> str:
     """Return the range that a confidence is in, by its number."""
     return f"{int(np.searchsorted(_BOUNDS, confidence))}" if confidence >= 0 else "none"
+
+
+def shape(character: str) -> str:
+    """Return what is known of a character that was seen too seldom to say which others it is taken for."""
+    if character.isalpha():
+        return "capital" if character != character.lower() else "letter"
+    return "digit" if character.isdigit() else "sign" if character.strip() else "blank"
 
 
 def log_confidence(confidence: float) -> float:
