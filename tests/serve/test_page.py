@@ -157,7 +157,10 @@ def test_first_minute_grammar(page: Page, size: tuple[int, int]) -> None:
     one = next(one for one in page.ask_model()["examples"] if one["rival"] and one["feature"])
     page.explains(f"Why {one['word']}, and not {one['rival']}?")
     own, twin = (
-        {found["word"]: found["p"] for found in page.ask("next", prefix=one["prefix"], model=name, words=words)["words"]}
+        {
+            found["word"]: found["p"]
+            for found in page.ask("next", prefix=one["prefix"], model=name, words=words)["words"]
+        }
         for words in [[one["word"], one["rival"]]]
         for name in ("french", "softmax")
     )
@@ -166,7 +169,7 @@ def test_first_minute_grammar(page: Page, size: tuple[int, int]) -> None:
     told = f"{likelier} is {ratio:.1f} times as likely as {other}."
     told += f" softmax takes {other} instead." if twin[other] > twin[likelier] else " So it is for softmax."
     page.browser.until(lambda: page.browser.text(".verdict").startswith(told) or None, told)
-    page.browser.one(f'.moves .influence .lead')
+    page.browser.one(".moves .influence .lead")
     assert one["feature"] in page.browser.text(".moves .influence .lead")
     assert [number(text) for text in page.browser.texts(".bar.chosen .share span")] == [
         round(100 * p[one["word"]], 3) for p in (own, twin)
@@ -192,7 +195,7 @@ def test_first_minute_words(page: Page, size: tuple[int, int]) -> None:
     page.browser.type("#add", "grenobloise, voiturette")
     page.explains("Why voiturette?")
     page.browser.type("#prefix", f"{prefix} grenobloise ")  # it may stand in a text, too
-    page.shows(page.ask("next", **{**asked, "prefix": f"{prefix} grenobloise"}))
+    page.shows(page.ask("next", prefix=f"{prefix} grenobloise", new_words=["grenobloise", "voiturette"]))
     assert not page.browser.messages()
 
 
@@ -210,9 +213,9 @@ def test_first_minute_facts(page: Page, size: tuple[int, int]) -> None:
     page.browser.until(lambda: page.browser.one("#condition").get_attribute("value") != example or None, "another")
     condition = page.browser.one("#condition").get_attribute("value") or ""
     assert "'roma 7'" in condition
-    (best,) = page.address.ask("POST", "/v1/write", {"model": "waiter", "conditions": [condition], "max_words": 40}).json[
-        "texts"
-    ][0]["best"]
+    (best,) = page.address.ask(
+        "POST", "/v1/write", {"model": "waiter", "conditions": [condition], "max_words": 40}
+    ).json["texts"][0]["best"]
     page.browser.until(lambda: written(page)[: len(best["words"])] == best["words"] or None, f"{best}")
     assert visible(page, "#cards")
 
@@ -254,7 +257,9 @@ def test_a_part_is_explained_in_plain_words_to_the_pointer_and_to_the_keyboard(p
     assert page.browser.script("return document.activeElement.getAttribute('aria-describedby')") == "tip"
     page.browser.press(Keys.ESCAPE)
     page.browser.until(lambda: not page.browser.all("#tip:not([hidden])") or None, "nothing")
-    names = [one["name"] for one in page.address.ask("GET", "/v1/models/french/features?query=:&limit=200").json["features"]]
+    names = [
+        one["name"] for one in page.address.ask("GET", "/v1/models/french/features?query=:&limit=200").json["features"]
+    ]
     told = page.browser.driver.execute_async_script(
         "const [names, done] = arguments; import('/page/words.js').then((m) => done(names.map(m.meaningOf)))", names
     )
@@ -273,7 +278,17 @@ def test_what_is_on_show_is_there_as_code_that_runs(page: Page) -> None:
     assert "Gender:Fem" in printed.stdout
     words = shlex.split(shell, comments=True)
     assert words[:3] == ["llrnn", "explain", "french"]
-    assert words[3:] == ["--tokenised", "--prefix", PREFIX, "--word", "grande", "--rival", "grand", "--change", "Gender:Fem=-2"]
+    assert words[3:] == [
+        "--tokenised",
+        "--prefix",
+        PREFIX,
+        "--word",
+        "grande",
+        "--rival",
+        "grand",
+        "--change",
+        "Gender:Fem=-2",
+    ]
 
 
 def test_a_telling_word_is_explained_where_none_is_chosen(page: Page) -> None:
@@ -609,21 +624,34 @@ def test_a_feature_is_found_by_name_and_an_expert_is_scaled(page: Page) -> None:
 
 def test_the_background_is_swapped(page: Page) -> None:
     page.open(prefix=PREFIX)
+    page.browser.click("#how summary")
     page.browser.choose("#background", "uniform")
     page.shows(page.ask("next", background="uniform"))
     page.browser.choose("#background", "trigram")
     page.shows(page.ask("next", background="trigram"))
 
 
-def test_two_models_side_by_side(page: Page) -> None:
+def test_a_second_model_has_its_bars_beside_the_first(page: Page) -> None:
+    """Each word with both probabilities, and the words that the second one expects most."""
     page.open(prefix=PREFIX, word="grande")
     page.browser.choose("#model2", "softmax")
-    page.shows(page.ask("next"), panel=1)
-    page.shows(page.ask("next", model="softmax"), panel=2)
-    for panel, model in enumerate(("french", "softmax"), 1):
-        found = page.ask("explain", model=model, word="grande")["word"]["log_p"]
-        page.sums_up_to(found, panel)
-        assert math.fsum(page.table(panel).values()) == pytest.approx(found, abs=2e-3)
+    own, other = page.ask("next"), page.ask("next", model="softmax", top=100)
+    page.shows(own)
+    p = {one["word"]: one["p"] for one in other["top"]}
+    wanted = [p.get(one["word"]) for one in own["top"]]
+    script = "return [...document.querySelectorAll('.bar .share .second')].map((one) => one.textContent)"
+    page.browser.until(lambda: page.browser.script(script)[0] or None, "the second model")
+    shown = page.browser.script(script)[:12]
+    assert [None if text == "rare" else number(text) for text in shown] == [
+        None if one is None else round(100 * one, 3) for one in wanted
+    ]
+    assert {one["word"] for one in other["top"][:3]} <= {word for word, _ in page.bars()}
+    assert [text for text in page.browser.texts(".names span")] == ["french", "softmax"]
+    found = page.ask("explain", word="grande")["word"]["log_p"]
+    page.sums_up_to(found)
+    assert math.fsum(page.table().values()) == pytest.approx(found, abs=2e-3)
+    page.browser.choose("#model2", "")
+    page.browser.until(lambda: not page.browser.all(".bars.beside") or None, "one model alone")
 
 
 def test_a_condition_and_words_that_are_not_listed(page: Page) -> None:
@@ -908,7 +936,7 @@ def everything(page: Page) -> tuple[list[Any], list[float]]:
     """All that the page shows, once it rests: texts and fields, and numbers."""
     browser = page.browser
     written(page)
-    browser.until(lambda: len(browser.all(".moved")) == 2 or None, "both influences")
+    browser.one(".moved")
     browser.until(lambda: not browser.all("[data-waiting]") or None, "all answers")
     texts = [
         browser.texts(selector)
@@ -926,14 +954,12 @@ def test_a_link_shows_the_same_in_another_window(page: Page) -> None:
     browser = page.browser
     page.open(prefix=PREFIX)
     browser.choose("#model2", "softmax")
-    browser.click(".panel:nth-child(1) .bar:nth-child(2) .pick")
-    browser.click(".panel:nth-child(1) .bar:nth-child(4) .versus")
-    browser.choose("#background", "trigram")
-    browser.until(lambda: len(browser.all(".panel:nth-child(2) table.sum")) == 1 or None, "the second sum")
-    browser.one(".panel:nth-child(1) .slider input[type=range]").send_keys(*[Keys.ARROW_RIGHT] * 7)
-    for panel in (1, 2):
-        browser.click(f".panel:nth-child({panel}) table.sum button.feature")
+    browser.click(".bar:nth-child(2) .pick")
+    browser.click(".bar:nth-child(4) .versus")
     browser.click("#how summary")
+    browser.choose("#background", "trigram")
+    browser.one(".slider input[type=range]").send_keys(*[Keys.ARROW_RIGHT] * 7)
+    browser.click("table.sum button.feature")
     browser.type("#seed", "5")
     browser.press(Keys.TAB)
     browser.type("#temperature", "0.8")
@@ -1156,6 +1182,14 @@ def tab_to(page: Page, wanted: str, most: int = 60) -> None:
     pytest.fail(f"{wanted} is not reached by the tab key; it stands at {focused(page)}")
 
 
+def arrow_to(page: Page, wanted: str, key: str) -> None:
+    for _ in range(15):
+        if page.browser.script("return document.activeElement.matches(arguments[0])", wanted):
+            return
+        page.browser.press(key)
+    pytest.fail(f"{wanted} is not reached by arrows")
+
+
 def test_everything_by_keyboard_alone(page: Page) -> None:
     page.open(prefix="la maison")
     page.browser.one(".bar")
@@ -1170,10 +1204,12 @@ def test_everything_by_keyboard_alone(page: Page) -> None:
     page.browser.press(Keys.ENTER)
     written(page)
     word, rival = [one["word"] for one in answer["top"] if one["word"] != "</s>"][1:3]
-    tab_to(page, f'.bar[data-key="word:{word}"] .pick')
+    tab_to(page, ".bar .pick")  # a list is one stop of the tab key
+    arrow_to(page, f'.bar[data-key="word:{word}"] .pick', Keys.ARROW_DOWN)
     page.browser.press(Keys.ENTER)
     page.explains(f"Why {word}?")
-    tab_to(page, f'.bar[data-key="word:{rival}"] .versus')
+    arrow_to(page, f'.bar[data-key="word:{rival}"] .pick', Keys.ARROW_DOWN)
+    page.browser.press(Keys.ARROW_RIGHT)
     page.browser.press(Keys.SPACE)
     page.explains(f"Why {word}, and not {rival}?")
     tab_to(page, "table.sum button.feature")
@@ -1216,7 +1252,7 @@ def test_axe_finds_nothing_serious(page: Page, scheme: str, size: tuple[int, int
     page.browser.resize(size)
     page.open(prefix=PREFIX, word="grande", rival="grand", influence=FEATURE, change=f"1,1,{FEATURE}", model2="softmax")
     page.browser.one(".moved")
-    page.browser.until(lambda: page.browser.all(".panel:nth-child(2) .bar") or None, "the second model")
+    page.browser.until(lambda: page.browser.all(".bars.beside") or None, "the second model")
     page.browser.click("#write")
     written(page)
     background = page.browser.script("return getComputedStyle(document.body).backgroundColor")
@@ -1253,7 +1289,7 @@ def test_nothing_is_wider_than_the_screen(page: Page, width: int) -> None:
     page.browser.resize((width, 800))
     page.open(prefix=PREFIX, word="grande", rival="grand", influence=FEATURE, model2="softmax")
     page.browser.one(".moved")
-    page.browser.until(lambda: page.browser.all(".panel:nth-child(2) svg.waterfall") or None, "the second model")
+    page.browser.until(lambda: page.browser.all(".bars.beside") or None, "the second model")
     assert page.browser.script("return document.documentElement.scrollWidth") <= width
     edges = page.browser.script("""
         return [...document.querySelectorAll('main button, main input, main td, main svg')]

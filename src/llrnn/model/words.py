@@ -395,10 +395,7 @@ def by_ending(model: LLRNN, form: str) -> Entry:
         add(model, [by_ending(model, "grenobloise")])
     """
     phi, words = _fine(model, model.output_features), model.vocabulary.words
-    named = [
-        group == "Attributes" and not name.startswith("Lemma:")
-        for name, group in zip(phi.names, phi.groups, strict=True)
-    ]
+    said = {name for name, group in zip(phi.names, phi.groups, strict=True) if group == "Attributes"}
     ends = list(range(len(words)))
     for length in range(3, len(form)):
         longer = [symbol for symbol in ends if words[symbol].endswith(form[-length:])]
@@ -408,8 +405,8 @@ def by_ending(model: LLRNN, form: str) -> Entry:
     classes = Counter(int(phi.class_of[symbol]) for symbol in ends) if len(form) > 3 else Counter[int]()
     votes = Counter[frozenset[str]]()
     for own, count in classes.items():
-        columns = phi.columns[phi.offsets[own] : phi.offsets[own + 1]].tolist()
-        votes[frozenset(phi.names[column] for column in columns if named[column])] += count
+        names = {phi.names[column] for column in phi.columns[phi.offsets[own] : phi.offsets[own + 1]]}
+        votes[frozenset(name for name in names & said if not name.startswith("Lemma:"))] += count
     return Entry(form, max(votes, key=lambda names: (votes[names], len(names)), default=frozenset()))
 
 

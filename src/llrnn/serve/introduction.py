@@ -45,12 +45,10 @@ _FREQUENT = 50  # words that say little, where nobody says what kinds of words t
 _CONTENT = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _SLOTS = 2  # of the condition to begin with
 _COMMON = {
-    "Dutch": "het een van niet zijn met voor maar ook naar",
     "English": "the of and is was with that not his from",
     "French": "les une est dans pas avec sur elle il très",
     "German": "der und das nicht ist mit ein auch sich auf",
     "Italian": "il che della con sono gli più anche nel alla",
-    "Portuguese": "não uma os com mais também ao pelo foi seu",
     "Spanish": "el los una con más también del al fue las",
 }
 _CLEAR = 6  # of these words

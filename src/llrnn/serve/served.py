@@ -41,8 +41,11 @@ _EXAMPLE = 3  # words
 _READY_BYTES = 256 * 2**20  # of models that are kept ready for a condition
 _BYTES_A_CHARACTER, _BYTES_A_WORD = 100, 500
 Needs = Literal["none", "optional", "required"]
-# background, condition, other words that may come again, new words
-ReadyKey = tuple[str, str | Before | None, frozenset[str], tuple[str, ...]]
+Given = str | Before | None
+Names = frozenset[str]
+Forms = tuple[str, ...]
+Tell = Callable[[str], None]
+ReadyKey = tuple[str, Given, Names, Forms]  # background, condition, other words that may come again, new words
 NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 
 
@@ -120,17 +123,11 @@ class Served:
         variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         names = FeatureNames(model.feature_names)
         ready: ByteCache[ReadyKey, PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
-        self._listed: ByteCache[tuple[tuple[str, ...], NewWords], LLRNN] = ByteCache(_READY_BYTES // 4, _bytes_of_words)
+        self._listed: ByteCache[tuple[Forms, NewWords], LLRNN] = ByteCache(_READY_BYTES // 4, _bytes_of_words)
         self.model, self.variants, self.names, self._ready = model, variants, names, ready
         self.__dict__.pop("described", None)
 
-    def ready(
-        self,
-        background: str,
-        condition: str | Before | None,
-        words: frozenset[str] = frozenset(),
-        new: tuple[str, ...] = (),
-    ) -> PreparedModel:
+    def ready(self, background: str, condition: Given, words: Names = frozenset(), new: Forms = ()) -> PreparedModel:
         """Return the model prepared for this background (name of a prior) and condition (input, as text, or None).
 
         The condition may also be a `Before`, the words that precede a text, for a model in which they may come again;
@@ -160,9 +157,7 @@ class Served:
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(str(key[1] or "")) + _BYTES_A_WORD * own_words
 
-    def _prepared(
-        self, background: str, condition: str | Before | None, words: frozenset[str], new: tuple[str, ...]
-    ) -> PreparedModel:
+    def _prepared(self, background: str, condition: Given, words: Names, new: Forms) -> PreparedModel:
         """Return the model prepared for a background (prior, by name) and a condition (input), without the cache.
 
         `condition`: as text, or a `Before`, the words that precede a text and may come again, or None; `words`: others
@@ -193,14 +188,7 @@ class Served:
         model = self.variants[background]
         return self._listed.get(((background, *new), frozenset()), lambda: knowing(model, new)) if new else model
 
-    def _listing(
-        self,
-        model: LLRNN,
-        key: tuple[str, ...],
-        condition: object,
-        words: frozenset[str],
-        tell: Callable[[str], None],
-    ) -> LLRNN:
+    def _listing(self, model: LLRNN, key: Forms, condition: object, words: Names, tell: Tell) -> LLRNN:
         """Return a copy of the model with the words of a parsed condition in its vocabulary.
 
         A condition is the input of texts; those with the same new words share one cached model, by `key`: its
@@ -295,7 +283,7 @@ def open_served(
     return Served(name or folder.resolve().name, model, others, files)
 
 
-def _bytes_of_words(key: tuple[tuple[str, ...], NewWords], model: LLRNN) -> int:
+def _bytes_of_words(key: tuple[Forms, NewWords], model: LLRNN) -> int:
     return 1000 + _BYTES_A_WORD * len(model.vocabulary)
 
 

@@ -107,14 +107,22 @@ export function oneStop(list, rows = "li") {
 /** What a part means, in plain words, shown beside it to whoever points at it or comes to it by keyboard. */
 export const meaning = (text) => ({ "data-tip": text });
 
+let about = null; // what the tip is on
+
 function showTip({ target }) {
   const tip = byId("tip");
-  const about = target.closest?.("[data-tip]");
+  about = target.closest?.("[data-tip]");
   tip.hidden = !about;
   document.querySelector("[aria-describedby=tip]")?.removeAttribute("aria-describedby");
   if (!about) return;
   say(tip, about.dataset.tip);
   if (about === document.activeElement) set(about, "aria-describedby", "tip");
+  placeTip();
+}
+
+function placeTip() {
+  const tip = byId("tip");
+  if (tip.hidden) return;
   const { left, bottom, top } = about.getBoundingClientRect();
   const { width, height } = tip.getBoundingClientRect();
   const below = bottom + 6 + height < innerHeight;
@@ -124,7 +132,7 @@ function showTip({ target }) {
 
 for (const kind of ["mouseover", "focusin"]) addEventListener(kind, showTip);
 addEventListener("keydown", ({ key }) => key === "Escape" && (byId("tip").hidden = true));
-addEventListener("scroll", () => (byId("tip").hidden = true), { capture: true, passive: true });
+addEventListener("scroll", placeTip, { capture: true, passive: true });
 
 let numbers = 0;
 
