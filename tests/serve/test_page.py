@@ -252,6 +252,7 @@ def test_what_is_turned_and_what_it_turns_stand_on_one_screen(page: Page) -> Non
 def test_a_part_is_explained_in_plain_words_to_the_pointer_and_to_the_keyboard(page: Page) -> None:
     page.open(prefix=PREFIX, word="grande")
     page.browser.one("table.sum button.feature")
+    page.browser.until(lambda: not page.browser.all("[data-waiting]") or None, "all answers")
     page.browser.script("document.querySelector(arguments[0]).focus()", f'tr[data-part="term:{FEATURE}"] button')
     assert page.browser.one("#tip").text.startswith("Gender: feminine.")
     assert page.browser.script("return document.activeElement.getAttribute('aria-describedby')") == "tip"
@@ -327,21 +328,16 @@ def test_write_stands_at_the_text(page: Page, size: tuple[int, int]) -> None:
 
 @pytest.mark.slow  # how it looks; `.ci/run` looks
 @pytest.mark.parametrize("size", [WIDE, (1600, 1000)])
-def test_there_is_no_void_below_the_predictions(page: Page, size: tuple[int, int]) -> None:
+def test_the_three_boxes_stand_side_by_side(page: Page, size: tuple[int, int]) -> None:
     page.browser.resize(size)
     page.open(prefix=PREFIX)
     page.browser.one("svg.waterfall")
     page.browser.one(".slider")
     page.browser.until(lambda: not page.browser.all("[data-waiting]") or None, "all answers")
-    following, steering, reasons, rest = page.browser.script("""
-        const bottom = (one) => one.getBoundingClientRect().bottom;
-        const box = (one) => document.querySelector(one);
-        const blank = (one) => bottom(one) - Math.max(...[...one.children].map(bottom));
-        return [box(".steering").getBoundingClientRect().top - bottom(box(".next")), bottom(box(".steering")),
-          bottom(box(".reasons")), Math.max(...[".next", ".why", ".steering"].map((one) => blank(box(one))))]""")
-    assert 0 < following < 40
-    assert abs(steering - reasons) < 2  # both columns end at one line
-    assert rest < 0.2 * size[1]
+    edges = page.browser.script("""
+        const edge = (one) => document.querySelector(one).getBoundingClientRect();
+        return [".next", ".why", ".steering"].map(edge).map(({ top, bottom }) => [top, bottom])""")
+    assert all(edge == pytest.approx(edges[0], abs=2) for edge in edges)  # all begin and end at one line
 
 
 @pytest.mark.slow  # how it looks; `.ci/run` looks
@@ -376,7 +372,7 @@ def test_the_model_line_is_in_words(page: Page) -> None:
     line = page.browser.text(".panel .facts")
     model = page.address.ask("GET", "/v1/models").json["models"][0]
     assert line == model["about"]
-    assert f"It knows {model['words']:,} words" in line
+    assert f"It knows {model['words']:,} French words" in line
     assert "An LSTM of 32 units says how much each feature counts" in line
     assert not re.search(r"[=()_]", line)
     assert page.browser.texts("#background option")[:3] == ["its own", "all words alike", "how frequent words are"]
@@ -545,13 +541,13 @@ def test_a_slider_by_pointer_and_by_keys_changes_the_probabilities_as_the_api_sa
     assert dragged > 0.3
     change = [{"feature": FEATURE, "scale": 1.0, "offset": dragged}]
     page.shows(page.ask("next", changes=change))
-    assert page.browser.texts(".total") == [SUM, SUM] or page.browser.texts("output.total")[0] == SUM
+    assert page.browser.texts("output.total") == [SUM]
     page.browser.one(slider).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert offset_of(page) == pytest.approx(dragged + 0.2)
     change[0]["offset"] = offset_of(page)
     answer = page.ask("next", changes=change, words=["grande"])
     page.shows(answer)
-    assert page.browser.text(".next .total") == page.browser.text(".steering .total:last-child") == SUM
+    assert page.browser.text(".next .total") == SUM
     assert page.ask("next", words=["grande"])["words"][0]["p"] < answer["words"][0]["p"] == dict(page.bars())["grande"]
     assert before != dict(page.bars())
     found = page.ask("explain", word="grande", changes=change)["word"]
@@ -646,7 +642,7 @@ def test_a_second_model_has_its_bars_beside_the_first(page: Page) -> None:
         None if one is None else round(100 * one, 3) for one in wanted
     ]
     assert {one["word"] for one in other["top"][:3]} <= {word for word, _ in page.bars()}
-    assert [text for text in page.browser.texts(".names span")] == ["french", "softmax"]
+    assert page.browser.texts(".names span") == ["french", "softmax"]
     found = page.ask("explain", word="grande")["word"]["log_p"]
     page.sums_up_to(found)
     assert math.fsum(page.table().values()) == pytest.approx(found, abs=2e-3)
@@ -979,7 +975,7 @@ def test_a_link_shows_the_same_in_another_window(page: Page) -> None:
         browser.until(lambda: browser.text("#how-now").startswith(settings) or None, "the settings of the link")
         browser.until(lambda: everything(page)[0] == before[0] or None, "the same page")
         assert everything(page)[1] == pytest.approx(before[1], abs=1e-5)
-        assert len(before[1]) > 100
+        assert len(before[1]) > 80
     finally:
         browser.driver.close()
         browser.driver.switch_to.window(here)

@@ -114,8 +114,8 @@ export class Bars {
 function inside(label) {
   return [
     el("span", { class: "word" }, el("span", { class: "mark", "aria-hidden": "true" }), el("bdi", { text: label })),
-    el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "fill" }), el("span", { class: "fill second" }),
-      el("span", { class: "tick" })),
+    el("span", { class: "track", "aria-hidden": "true" }, ...["fill", "fill second", "tick"].map((kind) =>
+      el("span", { class: kind }))),
     el("span", { class: "share" }, el("span", { class: "own" }), el("span", { class: "second" })),
     el("span", { class: "hidden role" }),
   ];

@@ -1,20 +1,23 @@
 // What is on show as code: the same question to the API by curl and in Python, and on the command line.
 
 import { button, byId, el, say } from "./dom.js";
+import { added, isToken, textOfWords } from "./words.js";
 
 const COPIED = 2500; // milliseconds
 
 /** `query` as the API is asked, with the explained word, and perhaps a rival. */
 export function showCode(query, word, rival) {
-  const asked = trimmed({ ...query, word, rival });
+  const prefix = query.prefix.some(isToken) ? textOfWords(query.prefix) : query.prefix;
+  const [one, other] = [word, rival].map((form) => (isToken(form) ? added(form) : form));
+  const asked = trimmed({ ...query, prefix, word: one, rival: other });
   const boxes = Object.entries({ curl: curl(asked), Python: python(asked), "Command line": shell(asked) });
   const [summary, note] = byId("code").children;
   byId("code").replaceChildren(summary, note, ...boxes.map(([name, text]) => box(name, text)));
 }
 
+const USUAL = { word: "", rival: "", background: "own", changes: "" };
 const trimmed = (query) =>
-  Object.fromEntries(Object.entries(query).filter(([name, value]) =>
-    value !== null && value !== "" && !(name === "changes" && !value.length) && !(name === "background" && value === "own")));
+  Object.fromEntries(Object.entries(query).filter(([name, value]) => String(value) !== USUAL[name]));
 
 /** For a shell: in single quotes, whatever it holds. */
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -39,12 +42,13 @@ function python({ prefix, changes, ...others }) {
 }
 
 function shell({ model, prefix, word, rival, changes, condition, background, new_words: added }) {
-  const options = [["prefix", prefix.join(" ")], ["word", word], ["rival", rival], ["condition", condition]];
+  const text = Array.isArray(prefix) ? prefix.join(" ") : prefix;
+  const options = [["prefix", text], ["word", word], ["rival", rival], ["condition", condition]];
   const flags = [...options, ...steps(changes).map((step) => ["change", step])].filter(([, value]) => value);
   const asked = flags.map(([name, value]) => `--${name} ${quoted(value)}`).join(" ");
   const listing = added ? `# first llrnn words add, with a list of ${added.join(", ")}\n` : "";
   const other = background ? "# under the model's own background; --background takes the file of another one\n" : "";
-  return `${listing}${other}llrnn explain ${quoted(model)} --tokenised ${asked}`;
+  return `${listing}${other}llrnn explain ${quoted(model)} ${text === prefix ? "" : "--tokenised "}${asked}`;
 }
 
 function box(name, text) {

@@ -1,6 +1,6 @@
 // Elements, made and filled. Data only ever goes in as text: nothing here parses HTML.
 
-import { labelOf } from "./words.js";
+import { labelOf, meaningOf } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -80,9 +80,10 @@ export function field(label, input, kind = "") {
   return el("div", { class: `field ${kind}`.trim() }, el("label", { for: input.id, text: label }), input);
 }
 
-/** A list is one stop of the tab key: arrows go on from there, left and right to the next button, up and down by row. */
+/** A list is one stop of the tab key: arrows go on from there, by button and by row. */
 export function oneStop(list, rows = "li") {
-  const stops = () => [...list.querySelectorAll("button")].filter((one) => one.checkVisibility({ visibilityProperty: true }));
+  const isShown = (one) => one.checkVisibility({ visibilityProperty: true });
+  const stops = () => [...list.querySelectorAll("button")].filter(isShown);
   const settle = () => {
     const all = stops();
     const on = all.find((one) => one === document.activeElement) ?? all.find((one) => one.tabIndex === 0) ?? all[0];
@@ -105,7 +106,7 @@ export function oneStop(list, rows = "li") {
 }
 
 /** What a part means, in plain words, shown beside it to whoever points at it or comes to it by keyboard. */
-export const meaning = (text) => ({ "data-tip": text });
+export const meaning = (name, more = "") => ({ "data-tip": `${meaningOf(name)}${more}` });
 
 let about = null; // what the tip is on
 

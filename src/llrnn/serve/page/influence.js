@@ -1,7 +1,7 @@
 // Which earlier word did it: the words of the prefix and, below each, its features that moved a weight, with numbers.
 
 import { el, meaning, plain, signed } from "./dom.js";
-import { labelAt, meaningOf } from "./words.js";
+import { labelAt } from "./words.js";
 
 const SHOWN = 5; // features of a word; smaller ones are summed up
 const START = -1;
@@ -79,7 +79,7 @@ function column({ label, position, terms, sum }, scale, isStrongest) {
 function row(name, share, scale) {
   const found = el(
     "li",
-    { class: share < 0 ? "lowers" : "raises", "data-value": share, ...(/others$/.test(name) ? {} : meaning(meaningOf(name))) },
+    { class: share < 0 ? "lowers" : "raises", "data-value": share, ...(/others$/.test(name) ? {} : meaning(name)) },
     el("bdi", { text: name }),
     el("span", { class: "number", text: signed(share, 3) }),
   );

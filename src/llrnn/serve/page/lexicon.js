@@ -111,10 +111,9 @@ export const conditionOf = (state, model) =>
 /** A model that writes from a condition has nothing to say without one. */
 export const wantsCondition = (state, model) => model.conditions === "required" && !conditionOf(state, model).trim();
 
-/** What asks for a sentence, of the one or two models on show; `sides`: what each has read. */
-export function writingOf(state, models, sides) {
-  const index = models[state.writer] ? state.writer : 0;
-  const query = queryOf(state, index, models[index], sides[index]?.words ?? []);
+/** What asks for a sentence of a model that has read some `words`. */
+export function writingOf(state, model, words) {
+  const query = queryOf(state, 0, model, words);
   const drawn = state.greedy ? { greedy: true } : { temperature: state.temperature };
   // without more, the server's own way from a condition: a beam search
   const way = state.beam && query.condition ? {} : { ...drawn, seed: state.seed };

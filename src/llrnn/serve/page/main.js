@@ -101,7 +101,7 @@ async function start() {
     panel = new Panel(shared);
     byId("panels").append(panel.element);
     showScenes(models);
-    writing = new Writing((state) => writingOf(state, modelsOf(state), sides), failed);
+    writing = new Writing((state) => writingOf(state, modelsOf(state)[0], sides[0]?.words ?? []), failed);
     typing = new Typing(typedQuery, failed);
     store.listener = show;
   } else {

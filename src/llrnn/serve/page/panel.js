@@ -29,9 +29,8 @@ export class Panel {
   #names = el("p", { class: "names" }, el("span", { class: "key sum" }), el("span", { class: "key twin" }));
   #message = el("p", { class: "message", role: "alert", hidden: true });
   #left = el("div", { class: "message left", role: "status", hidden: true }); // words before that it does not have
-  #totals = [el("output", { class: "total" }), el("output", { class: "total" })];
+  #total = el("output", { class: "total" });
   #entropy = el("span");
-  #effect = el("output", { class: "total" }); // p of the explained words, beside the sliders
   #legend = el("p", { class: "note legend", text: LEGEND });
   #influence = el("div");
   #bars = new Bars({
@@ -74,8 +73,8 @@ export class Panel {
   }
 
   /**
-   * `read`: the prefix and the chosen words, as far as this model knows them; `second`: { model, query, words }, another
-   * model that is asked the same, and which of the chosen words it has; or null.
+   * `read`: the prefix and the chosen words, as far as this model knows them; `second`: { model, query, words },
+   * another model that is asked the same, and which of the chosen words it has; or null.
    */
   show(state, model, read, second) {
     const query = queryOf(state, 0, model, read.words);
@@ -188,9 +187,8 @@ export class Panel {
     this.#bars.show(this.#shown(), marks, this.#query.changes.length ? this.#before : null, beside);
     this.#showVerdict(beside);
     showCode(this.#query, marks.word, marks.rival);
-    for (const output of this.#totals) say(output, `sum of all probabilities: ${plain(total, 6)}`);
+    say(this.#total, `sum of all probabilities: ${plain(total, 6)}`);
     say(this.#entropy, `entropy ${plain(entropy, 3)} nats · log Z ${plain(log_z, 3)}`);
-    say(this.#effect, this.#shares(marks));
     this.#legend.hidden = !this.#query.changes.length;
     this.#redrawSliders();
   }
@@ -216,7 +214,8 @@ export class Panel {
     if (raises && lowers) parts.push(", ", strong(lowers.label), `${place(lowers)} against it`);
     if (raises) parts.push(".");
     if (word && this.#query.new_words?.includes(word.word)) {
-      parts.unshift(strong(labelOf(word.word)), ` was added: its probability here is ${percent(word.p ?? Math.exp(word.log_p))}. `);
+      const p = percent(Math.exp(word.log_p));
+      parts.unshift(strong(labelOf(word.word)), ` was added: its probability here is ${p}. `);
     }
     const key = parts.map((part) => part.textContent ?? part).join("");
     if (this.#verdict.textContent !== key) this.#verdict.replaceChildren(...parts);
@@ -226,12 +225,6 @@ export class Panel {
     this.#showMoved(influenceView(answer));
     this.#decided = decidedBy(answer);
     this.#redraw();
-  }
-
-  #shares({ word, rival }) {
-    const found = probabilities(this.#answer);
-    const named = [word, rival].filter((one) => found.has(one));
-    return named.map((one) => `p(${labelOf(one)}) = ${percent(found.get(one))}`).join(", ");
   }
 
   #redrawSliders() {
@@ -262,7 +255,7 @@ export class Panel {
   #empty() {
     this.#bars.clear();
     this.#verdict.replaceChildren();
-    for (const output of [...this.#totals, this.#entropy, this.#effect]) say(output, "");
+    for (const output of [this.#total, this.#entropy]) say(output, "");
     this.#why.fail(null);
     this.#asked.why.forget();
     this.#redrawSliders(); // a change that cannot be made can be taken back
@@ -286,11 +279,9 @@ export class Panel {
 
   #built() {
     const box = (kind, title, ...parts) => el("section", { class: `box ${kind}` }, el("h3", { text: title }), ...parts);
-    const [total, changed] = this.#totals;
-    const sums = el("p", { class: "sums" }, total, this.#entropy);
+    const sums = el("p", { class: "sums" }, this.#total, this.#entropy);
     const next = box("next", "What comes next", this.#names, this.#bars.element, sums, this.#legend);
-    const effect = el("p", { class: "sums" }, this.#effect, changed);
-    const steering = box("steering", "Weights by hand", effect, this.#sliders.element);
+    const steering = box("steering", "Weights by hand", this.#sliders.element);
     const influence = box("moves", "Which words moved a weight", this.#influence);
     const head = el("div", { class: "panel-head" }, this.#heading, this.#facts);
     const desk = el("div", { class: "desk" }, next, steering);

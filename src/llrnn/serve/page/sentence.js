@@ -4,7 +4,7 @@
 import { stream } from "./api.js";
 import { button, counted, el, meaning, oneStop, percent, plain, say, set } from "./dom.js";
 import { store } from "./state.js";
-import { END, labelAt, meaningOf, textOfWords } from "./words.js";
+import { END, labelAt, textOfWords } from "./words.js";
 
 const HELPS = /^terms:boundary$|:(starts|opens)( all)?$/; // what features of lists are computed from
 
@@ -80,7 +80,8 @@ export class Sentence {
     opener.append(el("bdi", { class: "word", text: labelAt(data.word, before.length) }));
     opener.append(el("span", { class: "number", text: percent(data.p) }));
     const names = [data.cell, ...data.features].filter((name) => name && !HELPS.test(name));
-    const features = el("ul", { class: "features" }, ...names.map((name) => el("li", meaning(meaningOf(name)), el("bdi", { text: name }))));
+    const items = names.map((name) => el("li", meaning(name), el("bdi", { text: name })));
+    const features = el("ul", { class: "features" }, ...items);
     const about = { "data-p": data.p, "data-place": before.length, "data-word": data.word };
     this.#cards.append(el("li", { class: "card", ...about }, opener, names.length ? features : null));
   }

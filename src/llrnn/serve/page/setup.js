@@ -149,7 +149,8 @@ export class Setup {
   }
 }
 
-const nameOf = ({ name, language, words }) => `${name} (${[language, counted(words, "word")].filter(Boolean).join(", ")})`;
+const nameOf = ({ name, language, words }) =>
+  `${name} (${[language, counted(words, "word")].filter(Boolean).join(", ")})`;
 
 function unfinishedHint(unfinished, near, replace) {
   const text = `“${unfinished}” is not in the vocabulary yet; below is what comes before it is finished.`;

@@ -30,7 +30,6 @@ const FIELDS = {
   temperature: { usual: 1, read: numberIn(0.05, 10) },
   greedy: { usual: false, read: (text) => text === "1", write: () => "1" },
   most: { usual: 40, read: numberIn(1, 500, true) }, // words to write
-  writer: { usual: 0, read: numberIn(0, 1, true) }, // which of the two models writes
   written: { usual: null, read: requestOf, write: JSON.stringify }, // the request that wrote the sentence on show
 };
 const SIDE = {
@@ -101,7 +100,7 @@ class Store {
     });
   }
 
-  /** One step, and what the listener returns; steps of the same group, such as letters of a word, are one for the back button. */
+  /** One step, and what the listener returns; steps of the same group, such as letters of a word, are one. */
   change(patch, group = null) {
     const same = group !== null && group === this.#group;
     if (!same && this.#later.waits()) this.#later.now();

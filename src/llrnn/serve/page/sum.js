@@ -97,8 +97,8 @@ function line(row, marked, chosen, unfold) {
 
 function nameOf(row, marked, chosen, unfold) {
   if (row.kind === "fold") return folder(row.label, "false", unfold);
-  if (!row.feature) return el("span", { text: row.label, ...meaning(meaningOf(row.label)) });
-  const tip = meaning(`${meaningOf(row.feature)} Click: which earlier words moved its weight?`);
+  if (!row.feature) return el("span", { text: row.label, ...meaning(row.label) });
+  const tip = meaning(row.feature, " Click: which earlier words moved its weight?");
   const pressed = String(row.feature === marked);
   return button(row.label, "text feature", () => chosen(row.feature), { ...tip, "aria-pressed": pressed });
 }
