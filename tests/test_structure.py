@@ -34,7 +34,7 @@ SOURCE = ROOT / "src" / "llrnn"
 LAB = ROOT / "src" / "llrnn_lab"
 BESIDE = [ROOT / "src" / "llrnn_agreement", ROOT / "src" / "llrnn_morphology"]  # packages of their own
 # before issue 41: 31,247 and 33,125; 41 and 42 allow 1,400 more, and took 1,741; 43: 900; 44 allows 500, took 213
-MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_101, 35_981
+MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_197, 36_077
 LONGEST_CHAIN = 20  # of modules that import one another
 
 
