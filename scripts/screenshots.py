@@ -31,6 +31,7 @@ PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 PREFIX = "la voiture de mon voisin est très"
 WORD = {"prefix": PREFIX, "word": "puissante"}
 WORDS = WORD | {"rival": "puissant"}
+SCENE = WORDS | {"model2": "softmax", "influence": "Gender:Fem"}
 SHARPNESS = 1.5  # pixels of a picture for one of the page
 WRITTEN = {
     "model": "ll-rnn",
@@ -60,12 +61,12 @@ class Shot:
 
 
 SHOTS = (
-    Shot("playground", WORD, last=".panel-body"),
+    Shot("playground", SCENE, size=(1366, 1000), last=".desk .next", ready=(".bars.beside", ".moved")),
     Shot("playground-dark", WORDS | {"influence": "Gender:Fem"}, last=".panel-body", scheme="dark", ready=(".moved",)),
     Shot("playground-compare", WORDS, first=".why", last=".why"),
-    Shot("playground-weights", WORD | {"change": "1,-2,Gender:Fem"}, first=".panel-body", last=".panel-body"),
+    Shot("playground-weights", WORD | {"change": "1,-2,Gender:Fem"}, first=".next", last=".steering"),
     Shot("playground-influence", WORD | {"influence": "Gender:Fem"}, first=".moves", last=".moves", ready=(".moved",)),
-    Shot("playground-two", WORDS | {"model2": "softmax"}, first="#panels", last=".why"),
+    Shot("playground-two", SCENE, first=".verdict", last=".why", ready=(".bars.beside", ".moved")),
     Shot("playground-unknown", {"prefix": "la voitture de mon voisin est"}, first=".panel", last=".next"),
     Shot("playground-sentence", WRITING, first="#writing", last="#writing", ready=(WRITTEN_ALL,)),
     Shot("playground-phone", WORDS, size=(360, 740), scheme="dark", last=".why"),

@@ -10,10 +10,23 @@ from llrnn.knowledge.features import Function
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.model.decode import check_condition, read_condition
 from llrnn.model.modern import Transformer
+from llrnn.model.words import by_ending
 from llrnn.serve import introduction
-from llrnn.serve.introduction import about, condition_hint, examples, lists, network, telling
+from llrnn.serve.introduction import (
+    about,
+    alike,
+    condition_hint,
+    examples,
+    knowing,
+    language,
+    lists,
+    network,
+    new_word,
+    telling,
+)
 from llrnn.text.conditions import Slots, Whole, parse_act
 from llrnn.text.vocabulary import EOS
+from served_models import PREFIX, tiny_model
 
 KINDS = {"le": "DET", "chat": "NOUN", "noir": "ADJ", "est": "AUX", "dort": "VERB", ".": "PUNCT", "rapidement": "ADV"}
 
@@ -89,6 +102,51 @@ def test_examples_are_of_words_that_it_has_and_features_that_speak_for_them() ->
         assert both.total == pytest.approx(both.log_ratio, abs=1e-4)
         alone = explain(model, one["prefix"], word=one["word"])
         assert one["feature"] is None or any(term.name == one["feature"] for term in (*both.terms, *alone.terms))
+
+
+def test_a_new_word_is_like_most_words_of_its_ending_and_the_others_keep_their_ratios() -> None:
+    model = tiny_model()
+    words = model.vocabulary.words
+    ending = next(word[-4:] for word in words if len(word) > 6 and sum(one.endswith(word[-4:]) for one in words) == 3)
+    form = f"zzz{ending}"
+    rows = [model.output_features.row(model.vocabulary.id(one)) for one in words if one.endswith(ending)]
+    attributes = [frozenset(name for name in row if name.startswith(("POS:", "Gender:", "Number:"))) for row in rows]
+    own = {name for name in by_ending(model, form).attributes if name.startswith(("POS:", "Gender:", "Number:"))}
+    assert attributes.count(frozenset(own)) == max(map(attributes.count, attributes))
+    made = knowing(model, [form, "maison"])
+    assert [*made.vocabulary.words] == [*words, form]
+    before, after = (explain(one, PREFIX, word="grande", rival="petit") for one in (model, made))
+    assert after.log_ratio == pytest.approx(before.log_ratio, abs=1e-5)
+    assert explain(made, PREFIX, word=form).log_p > -20
+    assert knowing(model, ["maison"]) is model
+    assert by_ending(model, "qx").attributes == frozenset()
+
+
+def test_words_that_are_alike_share_most_features_by_hand() -> None:
+    """One by one, without matrices."""
+    model = tiny_model()
+    vocabulary, phi = model.vocabulary, model.output_features
+    own = {name for name, group in zip(phi.names, phi.groups, strict=True) if group != "Identity"}
+    features = {word: own & set(phi.row(vocabulary.id(word))) for word in vocabulary.words}
+    for word in ("maison", "grande"):
+        alikeness = {
+            other: len(features[word] & found) / len(features[word] | found)
+            for other, found in features.items()
+            if other not in (word, EOS)
+        }
+        best = max(alikeness.values())
+        assert alike(model, word) == [one for one, found in alikeness.items() if found == best][:6]
+    assert alike(model, "zzz") == []
+
+
+def test_the_language_and_a_word_to_add() -> None:
+    model = tiny_model()
+    assert language(model) == "French"
+    assert "French words" in about(model)
+    assert new_word(model) == "grenobloise"
+    plain = LLRNN(Vocabulary([EOS, "a", "b"]), output_features=features.Identity(), controller=GRU(4))
+    assert language(plain) == ""
+    assert new_word(plain) is None  # it has no weights for what it was not trained on
 
 
 def test_a_model_that_can_write_nothing_has_no_examples() -> None:

@@ -82,6 +82,12 @@ FIELDS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
     ),
     "max_words": ("generate", {"max_words": 501}, {"max_words": 500}, 501),
     "words": ("next", {"words": ["a"] * 1001}, {"words": ["a"] * 1000}, 1001),
+    "new_words": (
+        "next",
+        {"new_words": [f"z{n}" for n in range(101)]},
+        {"new_words": [f"z{n}" for n in range(100)]},
+        101,
+    ),
     "top": ("next", {"top": 1001}, {"top": 1000}, 1001),
     "beam": ("write", {"conditions": ["a"], "beam": 21}, {"conditions": ["a"], "beam": 20}, 21),
     "alternatives": ("generate", {"alternatives": 21}, {"alternatives": 20}, 21),

@@ -26,6 +26,7 @@ from __future__ import annotations
 import copy
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -152,6 +153,7 @@ def _entry(line: Line) -> Entry:
 # The features of a new word, found by their names among those of a trained model.
 
 
+_VOTES = 3  # words of an ending that decide
 _FAR = 1e6  # SmallNumber with this limit tells any smaller number to ten digits
 _NUMERIC, _SHAPE = Numeric(small=_FAR), Shape()  # made once: a condition may bring hundreds of words
 
@@ -371,11 +373,46 @@ def _mean_of_alike(mass: Floats, phi: FeatureMatrix, row: Row) -> float:
     Likeness is |φ ∩ φ'| / |φ ∪ φ'| of the sets of non-zero features, whatever their values; all symbols with the
     largest are taken. `row`: (column, value) pairs; `phi`: the feature matrix of the V symbols.
     """
-    sizes, own = np.diff(phi.offsets), np.isin(phi.columns, [column for column, _ in row])
-    shared = np.bincount(np.repeat(np.arange(phi.n_classes), sizes), own, phi.n_classes)
-    alike = (shared / np.maximum(sizes + len(row) - shared, 1))[phi.class_of]
+    alike = likeness(phi, [column for column, _ in row])[phi.class_of]
     alike[mass == 0] = -1.0
     return float(mass[alike == alike.max()].mean())
+
+
+def likeness(phi: FeatureMatrix, columns: Sequence[int], of: Iterable[bool] = ()) -> Floats:
+    """Return |φ ∩ φ'| / |φ ∪ φ'| for the features φ of each class of words and those of some `columns`, φ': (classes,).
+
+    `of`: which features are looked at, one entry for each feature of the matrix; all by default.
+    """
+    looked_at = np.array([*of])[phi.columns] if of else np.ones(len(phi.columns), dtype=bool)
+    rows = np.repeat(np.arange(phi.n_classes), np.diff(phi.offsets))[looked_at]
+    sizes = np.bincount(rows, minlength=phi.n_classes)
+    shared = np.bincount(rows, np.isin(phi.columns[looked_at], columns), phi.n_classes)
+    found: Floats = shared / np.maximum(sizes + len(columns) - shared, 1)
+    return found
+
+
+def by_ending(model: LLRNN, form: str) -> Entry:
+    """Return a word to add with the attributes that most listed words have which end as it does.
+
+    The longest ending decides that three listed words share, else the last three letters. Features of the spelling are
+    no attributes: the word gets its own (`add`). Where nothing ends so, it has no attributes.
+
+        add(model, [by_ending(model, "grenobloise")])
+    """
+    phi, words = _fine(model, model.output_features), model.vocabulary.words
+    said = {name for name, group in zip(phi.names, phi.groups, strict=True) if group == "Attributes"}
+    ends = list(range(len(words)))
+    for length in range(3, len(form)):
+        longer = [symbol for symbol in ends if words[symbol].endswith(form[-length:])]
+        if len(longer) < _VOTES and length > 3:
+            break
+        ends = longer
+    classes = Counter(int(phi.class_of[symbol]) for symbol in ends) if len(form) > 3 else Counter[int]()
+    votes = Counter[frozenset[str]]()
+    for own, count in classes.items():
+        names = {phi.names[column] for column in phi.columns[phi.offsets[own] : phi.offsets[own + 1]]}
+        votes[frozenset(name for name in names & said if not name.startswith("Lemma:"))] += count
+    return Entry(form, max(votes, key=lambda names: (votes[names], len(names)), default=frozenset()))
 
 
 def add(model: LLRNN, entries: Iterable[Entry], *, unchanged: bool = False) -> LLRNN:

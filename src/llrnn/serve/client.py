@@ -82,7 +82,7 @@ class QueryOptions(TypedDict, total=False):
     `model`: its name; `background`: the name of another prior on offer, such as "unigram"; `condition`: the input that
     the text is generated from, as text; `before`: the text before, whose words may come again in a model of running
     text; `changes`: of the weights of features, as {"POS:VERB": "+0.5"}, ["POS:VERB=+0.5"] or `Change`s, where "+0.5"
-    adds, "*0.5" multiplies and "0.5" sets.
+    adds, "*0.5" multiplies and "0.5" sets; `new_words`: words that the model is to know too.
     """
 
     model: str | None
@@ -90,6 +90,7 @@ class QueryOptions(TypedDict, total=False):
     condition: str | None
     before: str | None
     changes: Mapping[str, str] | Sequence[str | Change]
+    new_words: Sequence[str]
 
 
 class Client:

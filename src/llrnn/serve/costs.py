@@ -174,14 +174,16 @@ def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) 
 def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Iterable[str | None]) -> float:
     """Return the cost of reading conditions (inputs to generate from) and of finding the features whose weights change.
 
-    It is `_conditions_cost` of `conditions` (texts, None for none) and of `request.before`, and a 20th for each change,
-    and a 200th for each comparison of a pattern in a change with the name of a feature. The unit is reading one word.
+    It is `_conditions_cost` of `conditions` (texts, None for none), `request.before` and `request.new_words`, and a
+    20th for each change, and a 200th for each comparison of a pattern in a change with the name of a feature.
+    The unit is reading one word.
     A `Refused` (422) is raised where there would be too many such comparisons.
     """
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
     require("pattern_names", names)
-    return _conditions_cost(served, [*conditions, request.before]) + names / 200 + len(request.changes) / 20
+    given = " ".join(request.new_words) or None  # listed as those of a condition are
+    return _conditions_cost(served, [*conditions, request.before, given]) + names / 200 + len(request.changes) / 20
 
 
 def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:

@@ -50,7 +50,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve import costs, messages
-from llrnn.serve.introduction import telling
+from llrnn.serve.introduction import alike, telling
 from llrnn.serve.messages import Query, Refused
 from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, current_scope, together
 from llrnn.text.conditions import Before
@@ -133,12 +133,12 @@ def prepared_for(
     """
     model = served.model
     if request.before is None:
-        return served.ready(request.background, condition)
+        return served.ready(request.background, condition, new=request.new_words)
     if condition is not None:
         raise Refused(409, "condition", "a text has a condition or text before it, found both; leave one of them out")
     words = {word for text in texts for word in model.read(text) if word not in model.vocabulary}
     before = Before([word for line in request.before.splitlines() for word in model.read(line)])
-    return served.ready(request.background, before, frozenset(words))
+    return served.ready(request.background, before, frozenset(words), request.new_words)
 
 
 def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:
@@ -488,16 +488,19 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
 
     `prefix`: its words as the model reads them. `unknown` lists {"word", "near"} for each unknown word of the prefix,
     then of `words`, once; `near`: similarly spelled words of the vocabulary, for the first five unknown words, else [].
+    `unlisted` lists likewise the words that are read by their spelling alone; numbers and signs are left out.
     """
     model = prepared_for(served, request, request.condition, [request.prefix]).model
     prefix, others = (model.read(part) for part in (request.prefix, request.words))
     words = list(dict.fromkeys((*prefix, *others)))
     found, cut = model.vocabulary.find(words)[0].tolist(), {word for word in others if model.cuts(word)}
     lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0 or word in cut]
-    near = {word: model.vocabulary.near(word) for word in lost[: costs.NEARED]}
-    unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
+    spelled = [word for word, symbol in zip(words, found, strict=True) if symbol >= model.vocabulary.n_words]
+    spelled = [word for word in spelled if word.isalpha() and word not in lost]
+    near = {word: model.vocabulary.near(word) for word in (*lost, *spelled)[: costs.NEARED]}
+    unknown, unlisted = ([{"word": word, "near": near.get(word, [])} for word in some] for some in (lost, spelled))
     found = {"model": served.name, "background": request.background, "prefix": list(prefix), "unknown": unknown}
-    return {**found, "written": model.written(chain(words, *near.values()))}
+    return {**found, "unlisted": unlisted, "written": model.written(chain(words, *near.values()))}
 
 
 def _joined(model: LLRNN, prefix: str | Sequence[str], letters: str) -> str:
@@ -599,7 +602,8 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
         sides = (found,) if isinstance(found, Explanation) else (found.chosen, found.rival)
         word_json, *rival = (as_json(one, messages.ExplanationAnswer) for one in sides)
         comparison = as_json(found, messages.ComparisonAnswer) if rival else None
-        return {**self.header(), "word": word_json, "rival": rival[0] if rival else None, "comparison": comparison}
+        others = {"rival": rival[0] if rival else None, "comparison": comparison, "alike": alike(self.model, word)}
+        return {**self.header(), "word": word_json, **others}
 
 
 class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):

@@ -1,24 +1,29 @@
 """How a model introduces itself to people: what it is, what can be tried, what a condition looks like.
 
 about(model)             a sentence or two
+language(model)          of its words, where that is clear
 telling(model, symbols)  of some symbols, best first, the one that is worth explaining
 examples(model)          prefixes of its own making, each with a word and a rival
 lists(model)             the groups of its listed terms, with their weights
+new_word(model)          a word to be added; `knowing(model, words)` is the model that knows it
+alike(model, word)       words with the same features
 condition_hint(model)    the names that conditions had in training, and a condition to begin with
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 
 from llrnn.ground.errors import LLRNNError
 from llrnn.inference.explanation import explain_next
+from llrnn.inference.terms import bias
 from llrnn.knowledge.contextual.base import ConditionFeature
 from llrnn.knowledge.contextual.inputs import ConditionNumbers
 from llrnn.knowledge.contextual.terms import Terms
@@ -26,9 +31,11 @@ from llrnn.model.controllers import Attentive, Controller, Encoder, Silent, eval
 from llrnn.model.decode import condition_kind, generate, looks_at_conditions, prepared, read_prefix
 from llrnn.model.decode import read_condition as read
 from llrnn.model.network import LLRNN
+from llrnn.model.words import add, by_ending, likeness
 from llrnn.text.conditions import Act, Slot
 
 EXAMPLES = 3
+YOURS = "your list"  # of words that a language model is given
 _TRIES = 8  # texts of its own that a model looks for examples in
 _LONGEST = 9  # words of an example
 _SHORTEST = 2
@@ -37,6 +44,18 @@ _RIVALS = 200  # and among which a rival is found
 _FREQUENT = 50  # words that say little, where nobody says what kinds of words there are
 _CONTENT = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _SLOTS = 2  # of the condition to begin with
+_COMMON = {
+    "English": "the of and is was with that not his from",
+    "French": "les une est dans pas avec sur elle il très",
+    "German": "der und das nicht ist mit ein auch sich auf",
+    "Italian": "il che della con sono gli più anche nel alla",
+    "Spanish": "el los una con más también del al fue las",
+}
+_CLEAR = 6  # of these words
+_AGREEMENT = {"French": ("la", "voiture", "de", "mon", "voisin", "est", "très")}  # a noun decides that stands far away
+_NEW = {"French": "grenobloise"}
+_FAVOUR = 3.0  # nats for a new word of a language model
+_ALIKE = 6
 
 
 def about(model: LLRNN) -> str:
@@ -46,7 +65,8 @@ def about(model: LLRNN) -> str:
     160 units says how much each feature counts; 400,000 numbers were learned."
     """
     vocabulary, phi = model.vocabulary, model.output_features
-    words = f"{counted(len(vocabulary.words), 'word')}{' and any other string' if vocabulary.is_open else ''}"
+    kind = f"{counted(len(vocabulary.words), f'{language(model)} word'.strip())}"
+    words = f"{kind}{' and any other string' if vocabulary.is_open else ''}"
     context = f" and {len(model.context_names):,} of the context" if model.context_names else ""
     known = f"It knows {words}, each described by some of {counted(phi.n_features, 'feature')}{context}"
     known += f"; words with equal ones form {counted(phi.n_classes, 'class')}."
@@ -54,6 +74,14 @@ def about(model: LLRNN) -> str:
     if isinstance(model.controller, Silent):
         return f"{known} It has no network; {learned} were learned."
     return f"{known} {network(model.controller)} says how much each feature counts; {learned} were learned."
+
+
+def language(model: LLRNN) -> str:
+    """Return the language of a model's words, in English, as "French"; "" where it has too few of its common words."""
+    words = set() if model.tokeniser.has_blanks else {*model.vocabulary.words}
+    known = {name: sum(word in words for word in common.split()) for name, common in _COMMON.items()}
+    best = max(known, key=lambda name: known[name])
+    return best if known[best] >= _CLEAR and list(known.values()).count(known[best]) == 1 else ""
 
 
 def network(controller: Controller) -> str:
@@ -136,12 +164,14 @@ def examples(model: LLRNN) -> list[dict[str, Any]]:
         condition = read(model, text) if text and looks_at_conditions(model) else None
         ready = prepared(model, [condition], tell=lambda _: None)
         texts = generate(ready, count=_TRIES, temperature=0.7, max_words=_LONGEST, seed=0, condition=condition)
+        known = _AGREEMENT.get(language(model), ())
+        best = [known] if known and all(word in model.vocabulary for word in known) and condition is None else []
         with torch.no_grad(), evaluating(ready):
-            found = [one for prefix in _prefixes(ready, [text.words for text in texts])
+            found = [one for prefix in [*best, *_prefixes(ready, [text.words for text in texts])]
                      if (one := _example(ready, prefix, condition)) is not None]  # fmt: skip
     except LLRNNError:
         return []
-    found.sort(key=lambda one: one[0], reverse=True)
+    found.sort(key=lambda one: (one[1]["prefix"].split() == [*known], *one[0]), reverse=True)
     return [example for _, example in found[:EXAMPLES]]
 
 
@@ -177,13 +207,16 @@ def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[
     best = telling(model, symbols[:_LISTED])
     if best is None:
         return None
-    rival = _rival(model, best, symbols)
-    word, other = model.vocabulary.symbol(best), None if rival is None else model.vocabulary.symbol(rival)
+    name, worth = model.vocabulary.symbol, _worth(model, best)
+    equal = [one for one in symbols[:_LISTED] if one < model.vocabulary.n_words and _worth(model, one) == worth]
+    rivals = ((one, _rival(model, one, symbols)) for one in (best, *equal))
+    pairs = [(name(one), None if rival is None else name(rival)) for one, rival in rivals]
+    word, other = next((pair for pair in pairs if pair[1] is not None and _is_form(pair[0], pair[1])), pairs[0])
     alone = explain_next(model, p, state, prefix, word)
     both = alone if other is None else explain_next(model, p, state, prefix, word, other)
     terms = [term for term in (*both.terms, *alone.terms) if term.share > 0 and not term.name.startswith("Word:")]
     speaks = min(terms, key=lambda term: term.name in model.context_names).name if terms else None
-    merit = _worth(model, best), int(other is not None and _is_form(word, other)), len(both.terms)
+    merit = worth, int(other is not None and _is_form(word, other)), len(both.terms)
     found = {"prefix": model.before(prefix).removesuffix(" "), "word": word, "rival": other, "feature": speaks}
     return merit, {**found, "written": model.written({word, other or word})}
 
@@ -216,6 +249,51 @@ def lists(model: LLRNN) -> dict[str, dict[str, float]]:
     groups = [group for one in model.contextual if isinstance(one, Terms) for group in one.lists.groups]
     weights = dict(zip(model.context_names, model.layer.context_bias.tolist(), strict=True))
     return {group: {name: a for name, a in weights.items() if name.rpartition(":")[0] == group} for group in groups}
+
+
+# --- words that it is given -------------------------------------------------------------------------------------------
+
+
+def new_word(model: LLRNN) -> str | None:
+    """Return a word of the model's language to add, "" where none is known, None where it can be given no new words.
+
+    A model that knows words by features of their own alone has no weights for new ones.
+    """
+    names, groups = model.output_features.names, model.output_features.groups
+    own = [name for name, group in zip(names, groups, strict=True) if group == "Identity"]
+    takes = {*groups} - {"Identity"} and (not own or any(name.startswith("NotAmong:") for name in own))
+    found = _NEW.get(language(model), "")
+    return (found if found not in model.vocabulary else "") if takes or model.tokeniser.has_blanks else None
+
+
+def knowing(model: LLRNN, words: Iterable[str]) -> LLRNN:
+    """Return the model with words that it does not list added, each like most words of its ending (`by_ending`).
+
+    A language model favours them instead, as a list: its tokens spell any word. Raises an LLRNNError where a word
+    cannot be added.
+    """
+    if model.tokeniser.has_blanks:
+        return bias(model, {YOURS: [*words]}, weight=_FAVOUR)
+    forms = dict.fromkeys(model.read([word])[0] for word in words)
+    new = [by_ending(model, form) for form in forms if form not in model.vocabulary]
+    return add(model, new).requires_grad_(False).eval() if new else model
+
+
+def alike(model: LLRNN, word: str) -> list[str]:
+    """Return up to six listed words that share most features with a listed word, but its own name, frequent ones first.
+
+    At least half of all features of both are shared; [] where there are none.
+    """
+    vocabulary, phi = model.vocabulary, model.output_features
+    if word not in vocabulary:
+        return []
+    shared = [group != "Identity" for group in phi.groups]
+    own = int(phi.class_of[vocabulary.id(word)])
+    columns = [one for one in phi.columns[phi.offsets[own] : phi.offsets[own + 1]].tolist() if shared[one]]
+    found = likeness(phi, columns, shared)[phi.class_of[: vocabulary.n_words]]
+    found[[vocabulary.eos, vocabulary.id(word)]] = 0.0
+    best = np.flatnonzero(found >= max(0.5, found.max()))[:_ALIKE].tolist() if columns else []
+    return [vocabulary.symbol(symbol) for symbol in best]
 
 
 # --- what a condition looks like --------------------------------------------------------------------------------------

@@ -256,6 +256,9 @@ class ChangeMessage(Message):
     offset: Number = 0.0
 
 
+NewWords = Annotated[
+    tuple[Word, ...], _items("new_words", "words that the model is to know too, by their endings"), at_most("new_words")
+]
 Changes = Annotated[
     tuple[ChangeMessage, ...], _items("changes", "changes of weights, applied in this order"), at_most("changes")
 ]
@@ -269,11 +272,14 @@ class ModelChoice(Message):
 
 
 class ModelQuery(ModelChoice):
-    """Base class of requests with `changes` of weights of features, for this request only, and `before`: the text
-    before, whose words may come again, None where texts stand alone.
+    """Base class of requests with `changes` of weights of features and `new_words`, both for this request only, and
+    `before`: the text before, whose words may come again, None where texts stand alone.
+
+    A new word has the features of most words that end as it does; to a language model, new words are a favoured list.
     """
 
     changes: Changes = ()
+    new_words: NewWords = ()
     before: Annotated[
         Annotated[str, *_string("text_characters", "text, which the model's tokeniser cuts")] | None,
         Field(description="the text before, whose words come again in models of running text; null: texts stand alone"),
@@ -776,12 +782,13 @@ class ComparisonAnswer(Answer):
 class ExplainAnswer(AskedAnswer):
     """The answer to `explain`: `word`, log p of the word taken apart; with a rival also `rival`, and the `comparison`.
 
-    The last two are None where no rival was given.
+    The last two are None where no rival was given. `alike`: other words whose features are most like those of the word.
     """
 
     word: ExplanationAnswer
     rival: ExplanationAnswer | None
     comparison: ComparisonAnswer | None
+    alike: tuple[str, ...] = ()
 
 
 class InfluenceTermAnswer(Answer):
@@ -979,6 +986,8 @@ class ServedModel(Answer):
     controller: str
     example: Annotated[str, Field(description="a prefix that it can read")]
     about: Annotated[str, Field(description="what it is, in words")] = ""
+    language: Annotated[str, Field(description="of its words, in English; empty where that is not clear")] = ""
+    new_word: Annotated[str | None, Field(description="a word to add; null: it can be given no new words")] = None
     examples: tuple[ExampleAnswer, ...] = ()
     condition: ConditionHint = ConditionHint()
     lists: dict[str, dict[str, float]] = {}
@@ -1053,9 +1062,13 @@ class UnknownWord(WordAnswer):
 
 
 class ReadAnswer(AskedAnswer):
-    """The answer to `read`: the prefix as the model reads it, and `unknown`: each word outside its vocabulary, once."""
+    """The answer to `read`: the prefix as the model reads it, and `unknown`: each word outside its vocabulary, once.
+
+    `unlisted`: likewise, words that it does not list but reads by their spelling.
+    """
 
     unknown: tuple[UnknownWord, ...]
+    unlisted: tuple[UnknownWord, ...] = ()
 
 
 class StringAnswer(WordAnswer):

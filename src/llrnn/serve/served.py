@@ -29,7 +29,7 @@ from llrnn.model.lm import open_lm
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import FeatureNames, swap, tables_of
 from llrnn.model.words import add, read_words
-from llrnn.serve.introduction import about, condition_hint, examples, lists
+from llrnn.serve.introduction import about, condition_hint, examples, knowing, language, lists, new_word
 from llrnn.serve.messages import Refused, most, require_work
 from llrnn.text.conditions import Before, values_of
 from llrnn.text.tables import KnowledgeBase
@@ -41,7 +41,11 @@ _EXAMPLE = 3  # words
 _READY_BYTES = 256 * 2**20  # of models that are kept ready for a condition
 _BYTES_A_CHARACTER, _BYTES_A_WORD = 100, 500
 Needs = Literal["none", "optional", "required"]
-ReadyKey = tuple[str, str | Before | None, frozenset[str]]  # background, condition, other words that may come again
+Given = str | Before | None
+Names = frozenset[str]
+Forms = tuple[str, ...]
+Tell = Callable[[str], None]
+ReadyKey = tuple[str, Given, Names, Forms]  # background, condition, other words that may come again, new words
 NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 
 
@@ -119,20 +123,19 @@ class Served:
         variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         names = FeatureNames(model.feature_names)
         ready: ByteCache[ReadyKey, PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
-        self._listed: ByteCache[tuple[str, NewWords], LLRNN] = ByteCache(_READY_BYTES // 4, _bytes_of_words)
+        self._listed: ByteCache[tuple[Forms, NewWords], LLRNN] = ByteCache(_READY_BYTES // 4, _bytes_of_words)
         self.model, self.variants, self.names, self._ready = model, variants, names, ready
         self.__dict__.pop("described", None)
 
-    def ready(
-        self, background: str, condition: str | Before | None, words: frozenset[str] = frozenset()
-    ) -> PreparedModel:
+    def ready(self, background: str, condition: Given, words: Names = frozenset(), new: Forms = ()) -> PreparedModel:
         """Return the model prepared for this background (name of a prior) and condition (input, as text, or None).
 
         The condition may also be a `Before`, the words that precede a text, for a model in which they may come again;
-        `words` are others that may. All these words are in the vocabulary of the result only, which is cached by these
-        arguments. A `Refused` is raised for an unknown background (404) or a condition that cannot be read (409).
+        `words` are others that may; `new` ones it is to know too. All these words are in the vocabulary of the result
+        only, which is cached by these arguments. A `Refused` is raised for an unknown background (404) or a condition
+        that cannot be read (409).
         """
-        key = (background, condition, words)
+        key = (background, condition, words, new)
         return self._ready.get(key, lambda: self._prepared(*key))
 
     def _tell_once(self, told: str) -> None:
@@ -154,7 +157,7 @@ class Served:
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(str(key[1] or "")) + _BYTES_A_WORD * own_words
 
-    def _prepared(self, background: str, condition: str | Before | None, words: frozenset[str]) -> PreparedModel:
+    def _prepared(self, background: str, condition: Given, words: Names, new: Forms) -> PreparedModel:
         """Return the model prepared for a background (prior, by name) and a condition (input), without the cache.
 
         `condition`: as text, or a `Before`, the words that precede a text and may come again, or None; `words`: others
@@ -164,15 +167,15 @@ class Served:
         if background not in self.variants:
             offered = ", ".join(self.variants)
             raise Refused(404, "unknown_background", f"{self.name} has no background {background!r}, only {offered}")
-        model = self.variants[background]
         told = list[str]()
         try:
+            model = self._knowing(background, new)
             wanted = read_condition(model, condition) if isinstance(condition, str) else condition
             if isinstance(wanted, Before) and not model.background.text_before:
                 needed = "`before` is for a model whose words come again ([background] recent)"
                 raise ConfigError(f"{needed}, found one without; leave it out")
             check_condition(model, wanted)
-            listed = self._listing(background, wanted, words, told.append)
+            listed = self._listing(model, (background, *new), wanted, words, told.append)
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
         for one in told:
@@ -180,19 +183,24 @@ class Served:
         names = self.names if listed.feature_names == self.names.names else FeatureNames(listed.feature_names)
         return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
 
-    def _listing(self, background: str, condition: object, words: frozenset[str], tell: Callable[[str], None]) -> LLRNN:
-        """Return a copy of the model with this background (prior), the words of a parsed condition in its vocabulary.
-
-        A condition is the input of texts; those with the same new words share one cached model. `words`: others to be
-        added, for a model in which words of the text may come again. `tell` is called with a message on words that
-        cannot be added. The model itself is returned where there is nothing to add.
-        """
+    def _knowing(self, background: str, new: tuple[str, ...]) -> LLRNN:
+        """Return the model with a background (prior, by name) that knows `new` words too; cached."""
         model = self.variants[background]
+        return self._listed.get(((background, *new), frozenset()), lambda: knowing(model, new)) if new else model
+
+    def _listing(self, model: LLRNN, key: Forms, condition: object, words: Names, tell: Tell) -> LLRNN:
+        """Return a copy of the model with the words of a parsed condition in its vocabulary.
+
+        A condition is the input of texts; those with the same new words share one cached model, by `key`: its
+        background (prior) and the words that it was given. `words`: others to be added, for a model in which words of
+        the text may come again. `tell` is called with a message on words that cannot be added.
+        The model itself is returned where there is nothing to add.
+        """
         found = ((slot, word) for slot, words in values_of(condition) for word in words)
         new = frozenset((slot, word) for slot, word in found if word not in model.vocabulary)
         if not new or model.background.text_before:
             return prepared(model, [condition, Before(sorted(words))] if words else [condition], tell)
-        return self._listed.get((background, new), lambda: prepared(model, [condition], tell))
+        return self._listed.get((key, new), lambda: prepared(model, [condition], tell))
 
     @property
     def conditions(self) -> Needs:
@@ -209,7 +217,7 @@ class Served:
         """The description of the model in the answer to `models`: `messages.ServedModel` as a dict for JSON.
 
         Keys: name, symbols, words, classes, features, groups, contextual, backgrounds, conditions, open_vocabulary,
-        lowercase, parameters, controller, example, about, examples, condition, lists.
+        lowercase, parameters, controller, example, about, language, new_word, examples, condition, lists.
         """
         model = self.model
         return {
@@ -228,6 +236,8 @@ class Served:
             "controller": repr(model.controller),
             "example": self.example,
             "about": about(model),
+            "language": language(model),
+            "new_word": new_word(model),
             "examples": examples(model),
             "condition": condition_hint(model),
             "lists": lists(model),
@@ -273,7 +283,7 @@ def open_served(
     return Served(name or folder.resolve().name, model, others, files)
 
 
-def _bytes_of_words(key: tuple[str, NewWords], model: LLRNN) -> int:
+def _bytes_of_words(key: tuple[Forms, NewWords], model: LLRNN) -> int:
     return 1000 + _BYTES_A_WORD * len(model.vocabulary)
 
 

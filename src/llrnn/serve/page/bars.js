@@ -1,7 +1,7 @@
 // The next words as bars, most probable first: each a button that selects the word, with small ones beside it to
 // compare it and to append it; then the words asked for by name, and all others in one, so that the shares add up.
 
-import { button, el, keyed, percent, set, tell } from "./dom.js";
+import { button, el, keyed, oneStop, percent, set, tell } from "./dom.js";
 import { END, labelOf } from "./words.js";
 
 export class Bars {
@@ -13,24 +13,33 @@ export class Bars {
   /** `actions`: choose(word), compare(word), append(word), strings(cell, seed). */
   constructor(actions) {
     this.#actions = actions;
+    oneStop(this.#list);
   }
 
-  /** `marks`: { word, rival }; `before`: p of words without changes, where there are changes. */
-  show(answer, marks, before) {
+  /**
+   * `marks`: { word, rival }; `before`: p of words without changes, where there are changes; `beside`: p of words under
+   * a second model, where there is one.
+   */
+  show(answer, marks, before, beside) {
     const listed = new Set(answer.top.map((entry) => entry.word));
     const asked = answer.words.filter((entry) => !listed.has(entry.word));
     const entries = [...answer.top, ...asked.map((entry) => ({ ...entry, extra: true }))];
     const apart = entries.filter((entry) => !entry.extra || !entry.cell); // a word of a cell is counted with its cell
     const rest = Math.max(0, answer.total - apart.reduce((sum, entry) => sum + entry.p, 0));
     entries.push({ word: "all other words", p: rest, others: true });
-    const longest = Math.max(...entries.filter((entry) => !entry.others).map((entry) => entry.p), 1e-12);
+    const named = entries.filter((entry) => !entry.others);
+    const longest = Math.max(...named.flatMap(({ word, p }) => [p, beside?.get(word) ?? 0]), 1e-12);
+    this.#list.classList.toggle("beside", Boolean(beside));
     this.#showWhole([...apart, entries.at(-1)], marks.word);
     keyed(
       this.#list,
       entries,
       (entry) => (entry.others ? "others" : `${isCell(entry) ? "cell" : "word"}:${entry.word}`),
       (entry) => (entry.others ? this.#others() : isCell(entry) ? this.#cell(entry.word) : this.#bar(entry.word)),
-      (element, entry) => fill(element, entry, longest, marks, before?.get(entry.word)),
+      (element, entry) => {
+        fill(element, entry, longest, marks, before?.get(entry.word));
+        if (!entry.others) fillSecond(element, entry.word, longest, beside);
+      },
     );
   }
 
@@ -96,7 +105,8 @@ export class Bars {
   }
 
   #others() {
-    const parts = [el("span", { class: "word", text: "all other words" }), el("span", { class: "share" })];
+    const share = el("span", { class: "share" }, el("span", { class: "own" }));
+    const parts = [el("span", { class: "word", text: "all other words" }), share];
     return el("li", { class: "bar others" }, el("div", { class: "pick" }, ...parts));
   }
 }
@@ -104,8 +114,9 @@ export class Bars {
 function inside(label) {
   return [
     el("span", { class: "word" }, el("span", { class: "mark", "aria-hidden": "true" }), el("bdi", { text: label })),
-    el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "fill" }), el("span", { class: "tick" })),
-    el("span", { class: "share" }),
+    el("span", { class: "track", "aria-hidden": "true" }, ...["fill", "fill second", "tick"].map((kind) =>
+      el("span", { class: kind }))),
+    el("span", { class: "share" }, el("span", { class: "own" }), el("span", { class: "second" })),
     el("span", { class: "hidden role" }),
   ];
 }
@@ -113,7 +124,7 @@ function inside(label) {
 function fill(element, entry, longest, marks, before) {
   const part = (name) => element.querySelector(`.${name}`);
   element.dataset.p = String(entry.p);
-  part("share").textContent = percent(entry.p);
+  part("own").textContent = percent(entry.p);
   if (entry.others) return;
   if (isCell(entry)) set(part("pick"), "title", title(entry, before));
   part("fill").style.width = `${(100 * entry.p) / longest}%`;
@@ -134,6 +145,13 @@ function fill(element, entry, longest, marks, before) {
   set(part("versus"), "aria-label", `compare ${labelOf(marks.word)} with ${labelOf(entry.word)}`);
   part("append").hidden = entry.word === END;
   set(part("append"), "aria-label", `append ${labelOf(entry.word)}`);
+}
+
+function fillSecond(element, word, longest, beside) {
+  const p = beside?.get(word);
+  element.querySelector(".fill.second").style.width = `${(100 * (p ?? 0)) / longest}%`;
+  const rare = beside ? "rare" : "";
+  element.querySelector(".share .second").textContent = p === undefined ? rare : percent(p);
 }
 
 /** All words of a kind that are not listed, in one bar. */

@@ -1,6 +1,6 @@
 // Elements, made and filled. Data only ever goes in as text: nothing here parses HTML.
 
-import { labelOf } from "./words.js";
+import { labelOf, meaningOf } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,7 +17,8 @@ export function button(text, kind, onclick, attributes = {}) {
 }
 
 /** Words that are written nearly so, to be taken by a click. */
-export const nearButtons = (near, take) => near.map((word) => button(labelOf(word), "near", () => take(word)));
+export const nearButtons = (near, take) =>
+  near.length ? [" Did you mean: ", ...near.map((word) => button(labelOf(word), "near", () => take(word)))] : [];
 
 /** An element of SVG, likewise. */
 export function svg(tag, attributes = {}, ...children) {
@@ -78,6 +79,61 @@ export function field(label, input, kind = "") {
   input.id ||= freshId("field");
   return el("div", { class: `field ${kind}`.trim() }, el("label", { for: input.id, text: label }), input);
 }
+
+/** A list is one stop of the tab key: arrows go on from there, by button and by row. */
+export function oneStop(list, rows = "li") {
+  const isShown = (one) => one.checkVisibility({ visibilityProperty: true });
+  const stops = () => [...list.querySelectorAll("button")].filter(isShown);
+  const settle = () => {
+    const all = stops();
+    const on = all.find((one) => one === document.activeElement) ?? all.find((one) => one.tabIndex === 0) ?? all[0];
+    for (const one of all) one.tabIndex = one === on ? 0 : -1;
+  };
+  new MutationObserver(settle).observe(list, { childList: true, subtree: true, attributeFilter: ["hidden"] });
+  list.addEventListener("focusin", settle);
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || event.target.tagName !== "BUTTON") return;
+    const row = event.target.closest(rows);
+    const isRow = ["ArrowDown", "ArrowUp"].includes(event.key);
+    const all = stops();
+    const others = isRow ? all.filter((one) => one === event.target || one.closest(rows) !== row) : all;
+    const to = others[others.indexOf(event.target) + step];
+    const first = isRow && step < 0 ? all.find((one) => one.closest(rows) === to?.closest(rows)) : to;
+    event.preventDefault();
+    first?.focus();
+  });
+}
+
+/** What a part means, in plain words, shown beside it to whoever points at it or comes to it by keyboard. */
+export const meaning = (name, more = "") => ({ "data-tip": `${meaningOf(name)}${more}` });
+
+let about = null; // what the tip is on
+
+function showTip({ target }) {
+  const tip = byId("tip");
+  about = target.closest?.("[data-tip]");
+  tip.hidden = !about;
+  document.querySelector("[aria-describedby=tip]")?.removeAttribute("aria-describedby");
+  if (!about) return;
+  say(tip, about.dataset.tip);
+  if (about === document.activeElement) set(about, "aria-describedby", "tip");
+  placeTip();
+}
+
+function placeTip() {
+  const tip = byId("tip");
+  if (tip.hidden) return;
+  const { left, bottom, top } = about.getBoundingClientRect();
+  const { width, height } = tip.getBoundingClientRect();
+  const below = bottom + 6 + height < innerHeight;
+  tip.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+  tip.style.top = `${below ? bottom + 6 : top - height - 6}px`;
+}
+
+for (const kind of ["mouseover", "focusin"]) addEventListener(kind, showTip);
+addEventListener("keydown", ({ key }) => key === "Escape" && (byId("tip").hidden = true));
+addEventListener("scroll", placeTip, { capture: true, passive: true });
 
 let numbers = 0;
 

@@ -2,9 +2,9 @@
 
 import { ApiError, debounced, get, token } from "./api.js";
 import { byId, say, set, tell } from "./dom.js";
-import { showExamples } from "./examples.js";
 import { conditionOf, queryOf, readings, wantsCondition, writingOf } from "./lexicon.js";
 import { Panel } from "./panel.js";
+import { showScenes } from "./scenes.js";
 import { Setup, textOf } from "./setup.js";
 import { store } from "./state.js";
 import { Typing } from "./typing.js";
@@ -16,12 +16,12 @@ let models = [];
 let setup = null;
 let writing = null;
 let typing = null;
-let panels = [];
+let panel = null;
 let sides = []; // the prefix and the chosen words, as each model has read them last
 let round = 0;
-const news = ["", ""];
+let news = "";
 
-const speak = debounced(() => say(byId("announce"), news.join(" ").trim()), QUIET);
+const speak = debounced(() => say(byId("announce"), news), QUIET);
 
 const shared = {
   failed,
@@ -29,8 +29,8 @@ const shared = {
   /** The text with one word in the place of another, or behind it. */
   replace: (lost, word) => setup.replace(lost, word),
   append: (word) => setup.append(word),
-  announce(index, text) {
-    news[index] = text;
+  announce(text) {
+    news = text;
     speak();
   },
 };
@@ -52,28 +52,32 @@ function modelsOf(state) {
   const unknown = [first, second].find((side) => side.model && !named(side.model));
   const lost = unknown && `The link names the model “${unknown.model}”, which this server does not have.`;
   tell(byId("message"), lost ?? null);
-  return [named(first.model) ?? models[0], named(second.model)];
+  const one = named(first.model) ?? models[0];
+  const other = named(second.model);
+  return [one, other === one ? null : other];
 }
 
 async function show(state) {
   const now = (round += 1);
   const chosen = modelsOf(state);
   setup.show(state, chosen);
-  showExamples(chosen[0]);
-  panels[1].element.hidden = !chosen[1];
-  byId("panels").classList.toggle("two", Boolean(chosen[1]));
-  if (!chosen[1]) news[1] = "";
   try {
     const read = await readings(state, chosen, textOf(state, chosen[0]));
     if (now !== round) return;
     sides = read.sides;
     setup.showReading(read);
-    chosen.forEach((model, index) => model && panels[index].show(state, model, sides[index]));
+    panel.show(state, chosen[0], sides[0], secondOf(state, chosen[1], sides[1]));
     writing.show(state, chosen);
     typing.again();
   } catch (error) {
     if (now === round && !failed(error)) tell(byId("message"), error.message);
   }
+}
+
+/** The second model, and what it is asked; none where it wants a condition first. */
+function secondOf(state, model, read) {
+  if (!model || wantsCondition(state, model)) return null;
+  return { model, query: queryOf(state, 1, model, read.words), words: [read.word, read.rival].filter(Boolean) };
 }
 
 /** What typing asks of the first model; nothing where it wants a condition first. */
@@ -94,13 +98,14 @@ async function start() {
   byId("content").hidden = false;
   if (setup === null) {
     setup = new Setup(models);
-    panels = [new Panel(0, shared), new Panel(1, shared)];
-    byId("panels").append(...panels.map((panel) => panel.element));
-    writing = new Writing((state) => writingOf(state, modelsOf(state), sides), failed);
+    panel = new Panel(shared);
+    byId("panels").append(panel.element);
+    showScenes(models);
+    writing = new Writing((state) => writingOf(state, modelsOf(state)[0], sides[0]?.words ?? []), failed);
     typing = new Typing(typedQuery, failed);
     store.listener = show;
   } else {
-    for (const panel of panels) panel.forget();
+    panel.forget();
     writing.again();
   }
   const isBare = !location.hash.slice(1);

@@ -2,7 +2,7 @@
 // a card goes to its place: the words before it become the prefix, and the word is explained.
 
 import { stream } from "./api.js";
-import { button, counted, el, percent, plain, say, set } from "./dom.js";
+import { button, counted, el, meaning, oneStop, percent, plain, say, set } from "./dom.js";
 import { store } from "./state.js";
 import { END, labelAt, textOfWords } from "./words.js";
 
@@ -19,6 +19,7 @@ export class Sentence {
   constructor(cards, summary) {
     this.#cards = cards;
     this.#summary = summary;
+    oneStop(cards);
   }
 
   clear() {
@@ -79,7 +80,8 @@ export class Sentence {
     opener.append(el("bdi", { class: "word", text: labelAt(data.word, before.length) }));
     opener.append(el("span", { class: "number", text: percent(data.p) }));
     const names = [data.cell, ...data.features].filter((name) => name && !HELPS.test(name));
-    const features = el("ul", { class: "features" }, ...names.map((name) => el("li", {}, el("bdi", { text: name }))));
+    const items = names.map((name) => el("li", meaning(name), el("bdi", { text: name })));
+    const features = el("ul", { class: "features" }, ...items);
     const about = { "data-p": data.p, "data-place": before.length, "data-word": data.word };
     this.#cards.append(el("li", { class: "card", ...about }, opener, names.length ? features : null));
   }

@@ -3,8 +3,8 @@
 
 import { debounced } from "./api.js";
 import { combobox } from "./combobox.js";
-import { byId, el, nearButtons, say, set } from "./dom.js";
-import { conditionOf, wordsLike } from "./lexicon.js";
+import { byId, counted, el, nearButtons, say, set } from "./dom.js";
+import { addedWords, conditionOf, wordsLike } from "./lexicon.js";
 import { showSlots } from "./slots.js";
 import { store } from "./state.js";
 import { added, isToken, labelOf } from "./words.js";
@@ -21,11 +21,16 @@ export function textOf(state, model) {
   return state.prefix ?? (model.conditions !== "required" && /\p{L}/u.test(example) ? example : "");
 }
 
+const NOTHING = { word: "", rival: "", view: "both" };
+
 export class Setup {
   #prefix = byId("prefix");
   #condition = byId("condition");
+  #add = byId("add");
   #models;
-  #typed = debounced(() => store.change({ prefix: this.#prefix.value }, "typing"), PAUSE);
+  // of another text nothing was asked yet: what was compared is cleared
+  #typed = debounced(() => store.change({ ...NOTHING, prefix: this.#prefix.value }, "typing"), PAUSE);
+  #given = debounced(() => this.#give(), PAUSE);
   #told = debounced(() => store.change({ condition: this.#condition.value }, "condition"), PAUSE);
 
   constructor(models) {
@@ -40,6 +45,8 @@ export class Setup {
     byId("condition-example").addEventListener("click", first);
     this.#prefix.addEventListener("input", () => this.#typed());
     this.#condition.addEventListener("input", () => this.#told());
+    this.#add.addEventListener("input", () => this.#given());
+    this.#add.addEventListener("keydown", (event) => event.key === "Enter" && this.#given.now());
     this.#prefix.addEventListener("keydown", (event) => event.key === "Enter" && this.#typed.now());
     for (const [side, suffix] of ["", "2"].entries()) {
       byId(`model${suffix}`).addEventListener("change", ({ target }) =>
@@ -57,18 +64,27 @@ export class Setup {
     const condition = conditionOf(state, taking);
     if (!this.#told.waits() && this.#condition.value !== condition) this.#condition.value = condition;
     showSlots(condition);
+    if (!this.#given.waits() && this.#add.value !== state.add) this.#add.value = state.add;
+    byId("add-field").hidden = first.new_word === null;
     byId("condition-field").hidden = [first, second].every((model) => !model || model.conditions === "none");
     const isRequired = first.conditions === "required";
     set(this.#condition, "required", isRequired);
     byId("condition-field").classList.toggle("wide", isRequired);
     say(byId("condition-label"), isRequired ? "Condition (required)" : "Condition (optional)");
     this.#hint(condition, taking);
-    const names = this.#models.map((model) => ({ value: model.name, text: model.name }));
+    const names = this.#models.map((model) => ({ value: model.name, text: nameOf(model) }));
     options(byId("model"), names, first.name);
-    options(byId("model2"), [{ value: "", text: "none" }, ...names], second?.name ?? "");
+    const others = names.filter(({ value }) => value !== first.name);
+    options(byId("model2"), [{ value: "", text: "no other" }, ...others], second?.name ?? "");
     byId("background2-field").hidden = !second;
     backgrounds(byId("background"), first, state.sides[0].background);
     if (second) backgrounds(byId("background2"), second, state.sides[1].background);
+  }
+
+  /** Words to add: the last one is explained at once. */
+  #give() {
+    const add = this.#add.value;
+    store.change({ ...NOTHING, add, word: addedWords({ add }).at(-1) ?? "" }, "adding");
   }
 
   /** Which names conditions may have, and one to begin with as long as there is none. */
@@ -107,7 +123,7 @@ export class Setup {
   }
 
   #write(text) {
-    store.change({ word: "", rival: "", view: "both", prefix: text });
+    store.change({ ...NOTHING, prefix: text });
   }
 
   /** An error that is about the words before marks their field. */
@@ -133,9 +149,12 @@ export class Setup {
   }
 }
 
+const nameOf = ({ name, language, words }) =>
+  `${name} (${[language, counted(words, "word")].filter(Boolean).join(", ")})`;
+
 function unfinishedHint(unfinished, near, replace) {
-  const text = `“${unfinished}” is no word of this model yet; below is what comes before it is finished.`;
-  return near.length ? [`${text} Near it: `, ...nearButtons(near, replace)] : [text];
+  const text = `“${unfinished}” is not in the vocabulary yet; below is what comes before it is finished.`;
+  return [text, ...nearButtons(near, replace)];
 }
 
 function options(select, wanted, chosen) {

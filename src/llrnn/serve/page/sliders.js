@@ -3,7 +3,7 @@
 // list of terms: it moves all features of the list that have the list's weight.
 
 import { combobox } from "./combobox.js";
-import { button, count, el, field, keyed, plain, say, set, signed } from "./dom.js";
+import { button, count, el, field, keyed, meaning, plain, say, set, signed } from "./dom.js";
 import { featuresLike } from "./lexicon.js";
 import { OFFSETS, SCALES } from "./state.js";
 
@@ -71,7 +71,7 @@ export class Sliders {
     return el(
       "li",
       { class: `slider ${kind}`.trim() },
-      el("span", { class: "name" }, el("bdi", { text: name }), el("span", { class: "weight" })),
+      el("span", { class: "name", ...meaning(name) }, el("bdi", { text: name }), el("span", { class: "weight" })),
       ...kinds.map((one) => this.#slider(name, features, one)),
       reset,
     );
@@ -79,7 +79,8 @@ export class Sliders {
 
   #slider(name, features, kind) {
     const { least, most, step } = KINDS[kind];
-    const range = el("input", { type: "range", min: least, max: most, step, "aria-label": `${kind} of ${name}` });
+    const about = { "aria-label": `${kind} of ${name}`, ...meaning(name) };
+    const range = el("input", { type: "range", min: least, max: most, step, ...about });
     range.addEventListener("input", () => this.#moved(features, kind, Number(range.value), name));
     return el("label", { class: `range ${kind}` }, el("span", { text: kind }), range, el("output"));
   }

@@ -1,8 +1,11 @@
 // The slots of the condition, to be ticked on and off: inform(name=alamo;food=thai), or a record in JSON.
 
+import { debounced } from "./api.js";
 import { byId, el } from "./dom.js";
 import { store } from "./state.js";
 
+const NEEDS_QUOTES = /[\s;,()]/;
+const PAUSE = 250; // milliseconds without a key
 let whole = null; // the condition that all slots are of: { slots: [text], on: [bool], join }
 
 /** What a condition consists of, and how its parts are put together again; null for plain text. */
@@ -33,14 +36,34 @@ export function showSlots(condition) {
   byId("slots").replaceChildren(...(whole?.slots ?? []).map(box));
 }
 
+/** A slot to be ticked off, and its value to be changed: what is written follows. */
 function box(slot, place) {
   const tick = el("input", { type: "checkbox", "data-slot": place });
   tick.checked = whole.on[place];
   tick.addEventListener("change", () => {
     whole.on[place] = tick.checked;
-    store.change({ condition: said(whole) });
-    byId("slots").querySelector(`[data-slot="${place}"]`)?.focus();
-    byId("writing-form").requestSubmit();
+    follow(`[data-slot="${place}"]`);
   });
-  return el("label", { class: "check" }, tick, ` ${slot}`);
+  const [, before, quote, value] = /^([^=:]*[=:]\s*)(['"]?)(.*)\2$/s.exec(slot) ?? [];
+  if (value === undefined) return el("label", { class: "check" }, tick, ` ${slot}`);
+  const input = el("input", { type: "text", "data-value": place, autocomplete: "off", spellcheck: "false" });
+  input.value = value;
+  const changed = debounced(() => {
+    const mark = quote || (NEEDS_QUOTES.test(input.value) ? "'" : "");
+    whole.slots[place] = `${before}${mark}${input.value}${mark}`;
+    follow(`[data-value="${place}"]`);
+  }, PAUSE);
+  input.addEventListener("input", () => changed());
+  const name = before.replace(/[=:"\s]+/g, "");
+  return el("div", { class: "slot" }, el("label", { class: "check" }, tick, ` ${name}`), input);
+}
+
+/** What is said has changed: it is written anew. */
+function follow(selector) {
+  const at = document.activeElement?.selectionStart;
+  store.change({ condition: said(whole) }, "slots");
+  const field = byId("slots").querySelector(selector);
+  field?.focus();
+  if (Number.isInteger(at) && field?.type === "text") field.setSelectionRange(at, at);
+  byId("writing-form").requestSubmit();
 }

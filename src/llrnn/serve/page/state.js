@@ -21,6 +21,7 @@ const offsetIn = numberIn(OFFSETS.least, OFFSETS.most);
 const FIELDS = {
   prefix: { usual: null, read: asIs }, // null: nothing was said yet, and the model's own example is shown
   condition: { usual: null, read: asIs }, // null: nothing was said yet, and a model that needs one shows its example
+  add: { usual: "", read: asIs }, // words that the model is given, with blanks or commas between them
   word: { usual: "", read: asIs }, // "": the most probable word is explained
   rival: { usual: "", read: asIs },
   view: { usual: "both", read: oneOf("word", "rival") }, // of two words: "both", "word" or "rival"
@@ -29,7 +30,6 @@ const FIELDS = {
   temperature: { usual: 1, read: numberIn(0.05, 10) },
   greedy: { usual: false, read: (text) => text === "1", write: () => "1" },
   most: { usual: 40, read: numberIn(1, 500, true) }, // words to write
-  writer: { usual: 0, read: numberIn(0, 1, true) }, // which of the two models writes
   written: { usual: null, read: requestOf, write: JSON.stringify }, // the request that wrote the sentence on show
 };
 const SIDE = {
@@ -100,7 +100,7 @@ class Store {
     });
   }
 
-  /** One step; steps of the same group, such as letters of a word, are one for the back button. */
+  /** One step, and what the listener returns; steps of the same group, such as letters of a word, are one. */
   change(patch, group = null) {
     const same = group !== null && group === this.#group;
     if (!same && this.#later.waits()) this.#later.now();
@@ -108,13 +108,19 @@ class Store {
     if (same) this.#later();
     else this.#write(true);
     this.#group = group;
-    this.listener(this.state);
+    return this.listener(this.state);
   }
 
   /** Likewise, of what belongs to one of the two models; `others` are changed with it. */
   changeSide(index, patch, group = null, others = {}) {
     const sides = this.state.sides.map((one, i) => (i === index ? { ...one, ...patch } : one));
     this.change({ ...others, sides }, group);
+  }
+
+  /** Another state altogether: what is not named is as usual. */
+  open(fields, sides) {
+    const fresh = decoded("");
+    return this.change({ ...fresh, ...fields, sides: fresh.sides.map((one, index) => ({ ...one, ...sides[index] })) });
   }
 
   /** The link to what is shown. */

@@ -1,17 +1,17 @@
 // A sum, log p = log b + Σ a·φ − log Z: its rows from the API's explanation, as a table and as a waterfall.
 
-import { button, el, percent, plain, signed, svg } from "./dom.js";
+import { button, el, meaning, percent, plain, signed, svg } from "./dom.js";
+import { meaningOf } from "./words.js";
 
 const SHOWN = 8; // terms that stand alone; smaller ones are folded into one row
 
 /** The rows that lead to log p of a word. */
 export function partsOfWord(explanation, expanded) {
   const { word, log_p, log_b, log_z, log_inside, cell, terms, factors, forbidden_by } = explanation;
-  const hint = "what makes the probabilities sum to one";
   const rows = [
     ...background(log_b, factors, log_inside, cell, "log b"),
     ...folded(terms, expanded),
-    { key: "log Z", kind: "normaliser", label: "− log Z", hint, delta: -log_z },
+    { key: "log Z", kind: "normaliser", label: "− log Z", delta: -log_z },
   ];
   const forbidden = log_b === null ? forbidden_by : null;
   return summed(rows, { what: "log p", title: `log p(${word})`, total: log_p, forbidden });
@@ -27,14 +27,13 @@ export function partsOfComparison(comparison, word, rival, expanded) {
 
 /** One row for the background, or one for each of its factors, and one for the place of a word within its cell. */
 function background(log_b, factors, inside, cell, label) {
-  const hint = "the background: how likely the word is before the network has its say";
-  const row = (key, name, delta, said = hint) => ({ key, kind: "background", label: name, hint: said, delta });
+  const row = (key, name, delta) => ({ key, kind: "background", label: name, delta });
   const several = factors.length > 1 && factors.every((factor) => factor.log_b !== null);
   const within = log_b === null ? null : log_b - inside;
   const rows = several
-    ? factors.map((factor, i) => row(`b${i}`, `${label}: ${factor.name}`, factor.log_b, "a factor of the background"))
+    ? factors.map((factor, i) => row(`b${i}`, `${label}: ${factor.name}`, factor.log_b))
     : [row("b", cell === null ? label : `${label} of ${cell}`, within)];
-  if (cell !== null) rows.push(row("inside", `log share of ${cell}`, inside, "the word among all words of its cell"));
+  if (cell !== null) rows.push(row("inside", `log share of ${cell}`, inside));
   return rows;
 }
 
@@ -98,10 +97,10 @@ function line(row, marked, chosen, unfold) {
 
 function nameOf(row, marked, chosen, unfold) {
   if (row.kind === "fold") return folder(row.label, "false", unfold);
-  if (!row.feature) return el("span", { text: row.label, title: row.hint });
-  const title = `which earlier words moved the weight of ${row.feature}?`;
+  if (!row.feature) return el("span", { text: row.label, ...meaning(row.label) });
+  const tip = meaning(row.feature, " Click: which earlier words moved its weight?");
   const pressed = String(row.feature === marked);
-  return button(row.label, "text feature", () => chosen(row.feature), { title, "aria-pressed": pressed });
+  return button(row.label, "text feature", () => chosen(row.feature), { ...tip, "aria-pressed": pressed });
 }
 
 function closing(parts, isComparison) {
@@ -199,7 +198,7 @@ function drawn(row, place, next, box, marked, chosen) {
     written("label", narrow ? 2 : labels, top + (narrow ? 11 : 16), narrow ? "start" : "end", shortened(name, room)),
     block(`value ${kind}`, Math.min(from, to), y, Math.max(1.5, Math.abs(to - from)), height, 2),
     written("number", width - 2, y + height - 4, "end", isTotal ? plain(row.after, 3) : signed(row.delta, 3)),
-    svg("title", { text: row.hint ? `${row.label}: ${row.hint}` : row.label }),
+    svg("title", { text: isTotal ? row.label : `${row.label}: ${meaningOf(row.label)}` }),
   );
   if (next && next.kind !== "total") {
     group.append(svg("line", { class: "link", x1: to, x2: to, y1: y + height, y2: y + step }));

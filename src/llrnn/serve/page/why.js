@@ -1,6 +1,6 @@
 // Why this word, or why not that other one: the waterfall, its table, and the choice between the two words' views.
 
-import { button, el, nearButtons, say, tell } from "./dom.js";
+import { button, el, nearButtons, oneStop, say, tell } from "./dom.js";
 import { folds, partsOfComparison, partsOfWord, sumTable, waterfall } from "./sum.js";
 import { labelOf } from "./words.js";
 
@@ -13,25 +13,29 @@ export class Why {
   #table = el("div", { class: "table" });
   #message = el("p", { class: "message", role: "status", hidden: true });
   #lost = el("div", { class: "message lost", role: "status", hidden: true }); // words that the model does not have
-  #answer = null;
+  #alike = el("p", { class: "note alike" });
   #settings = { view: "both", marked: "", isFixed: false, lost: [] };
   #expanded = false;
+  answer = null; // of /v1/explain
   #width = 0;
   #actions;
   element;
+  numbers; // the same as a table, in a box of its own
 
   /** `search`: a field for other words; `actions`: influence(feature), view(name), release(), choose(word). */
   constructor(search, actions) {
     this.#actions = actions;
     const head = el("div", { class: "head" }, this.#title, this.#views);
-    const parts = [head, this.#lost, this.#message, this.#picture, this.#table, search];
+    const parts = [head, this.#lost, this.#message, this.#picture, this.#alike, search];
     this.element = el("section", { class: "box why" }, ...parts);
+    this.numbers = el("section", { class: "box numbers" }, el("h3", { text: "The sum in numbers" }), this.#table);
+    oneStop(this.#table, "tr");
     new ResizeObserver(() => this.#resized()).observe(this.#picture);
   }
 
   /** An answer of /v1/explain. */
   show(answer) {
-    this.#answer = answer;
+    this.answer = answer;
     this.#draw();
   }
 
@@ -43,50 +47,49 @@ export class Why {
     if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return;
     this.#settings = settings;
     this.#showLost(settings.lost);
-    if (this.#answer) this.#draw();
+    if (this.answer) this.#draw();
   }
 
   #showLost(lost) {
     const lines = lost.map(({ word, near }) => {
-      const offered = near.length ? [" Near it: ", ...nearButtons(near, this.#actions.choose)] : [];
-      return el("p", {}, `“${word}” is no word of this model.`, ...offered);
+      return el("p", {}, `“${word}” is not in the vocabulary.`, ...nearButtons(near, this.#actions.choose));
     });
     this.#lost.replaceChildren(...lines);
     this.#lost.hidden = !lines.length;
   }
 
   fail(text) {
-    this.#answer = null;
+    this.answer = null;
     say(this.#title, TITLE);
     tell(this.#message, text);
-    for (const part of [this.#views, this.#picture, this.#table]) part.replaceChildren();
+    for (const part of [this.#views, this.#picture, this.#table, this.#alike]) part.replaceChildren();
   }
 
   /** The terms of all words on show, once each, largest first. */
   get terms() {
-    if (!this.#answer) return [];
-    const { word, rival, comparison } = this.#answer;
+    if (!this.answer) return [];
+    const { word, rival, comparison } = this.answer;
     const all = [...(comparison?.terms ?? []), ...word.terms, ...(rival?.terms ?? [])];
     return [...new Map(all.map((term) => [term.name, term])).values()];
   }
 
   /** Which words are explained. */
   get words() {
-    return this.#answer ? [this.#answer.word.word, this.#answer.rival?.word ?? ""] : ["", ""];
+    return this.answer ? [this.answer.word.word, this.answer.rival?.word ?? ""] : ["", ""];
   }
 
   get #view() {
-    return this.#answer.comparison ? this.#settings.view : "word";
+    return this.answer.comparison ? this.#settings.view : "word";
   }
 
   /** The explanation of one word, as the view asks; of two, the first. */
   get #single() {
-    return this.#view === "rival" ? this.#answer.rival : this.#answer.word;
+    return this.#view === "rival" ? this.answer.rival : this.answer.word;
   }
 
   #parts() {
     const [word, rival] = this.words.map(labelOf);
-    if (this.#view === "both") return partsOfComparison(this.#answer.comparison, word, rival, this.#expanded);
+    if (this.#view === "both") return partsOfComparison(this.answer.comparison, word, rival, this.#expanded);
     return partsOfWord({ ...this.#single, word: labelOf(this.#single.word) }, this.#expanded);
   }
 
@@ -94,13 +97,13 @@ export class Why {
     const [word, rival] = this.words.map(labelOf);
     const parts = this.#parts();
     const isComparison = this.#view === "both";
-    const { terms } = isComparison ? this.#answer.comparison : this.#single;
+    const { terms } = isComparison ? this.answer.comparison : this.#single;
     say(this.#title, rival ? `Why ${word}, and not ${rival}?` : `Why ${word}?`);
     this.#views.replaceChildren(...this.#buttons(word, rival));
-    const explained = isComparison ? [this.#answer.word, this.#answer.rival] : [this.#single];
-    const notes = [forbidden(parts), ...explained.flatMap(governed)];
-    tell(this.#message, notes.filter(Boolean).join(" "));
+    tell(this.#message, forbidden(parts));
     this.#picture.replaceChildren(...this.#drawing(parts));
+    const like = this.answer.alike.map((one) => button(labelOf(one), "near", () => this.#actions.choose(one)));
+    this.#alike.replaceChildren(...(like.length ? [`Words with the features of ${word}: `, ...like] : []));
     const focused = this.#table.contains(document.activeElement) && document.activeElement.closest("[data-part]");
     const table = sumTable(parts, {
       marked: this.#settings.marked,
@@ -117,7 +120,7 @@ export class Why {
     const width = Math.floor(this.#picture.clientWidth);
     if (width === this.#width) return;
     this.#width = width;
-    if (this.#answer) this.#picture.replaceChildren(...this.#drawing(this.#parts()));
+    if (this.answer) this.#picture.replaceChildren(...this.#drawing(this.#parts()));
   }
 
   #drawing(parts) {
@@ -141,7 +144,7 @@ export class Why {
 }
 
 /** With whom a word agrees or clashes, and how far back that is. */
-const governed = ({ word, remarks = [] }) =>
+export const governed = ({ word, remarks = [] }) =>
   [...new Set(remarks.map(([, text]) => text))].map((text) => `${labelOf(word)} ${text}.`);
 
 function forbidden(parts) {

@@ -2,7 +2,7 @@
 // with the lists and without, and anew as soon as weights are changed.
 
 import { debounced } from "./api.js";
-import { byId, counted, el, say, set, tell } from "./dom.js";
+import { byId, counted, say, set, tell } from "./dom.js";
 import { conditionOf } from "./lexicon.js";
 import { Sentence } from "./sentence.js";
 import { store } from "./state.js";
@@ -39,22 +39,18 @@ export class Writing {
     }
     byId("beam").addEventListener("change", (event) => store.change({ beam: event.target.checked }));
     byId("greedy").addEventListener("change", (event) => store.change({ greedy: event.target.checked }));
-    byId("writer").addEventListener("change", (event) => store.change({ writer: Number(event.target.value) }));
   }
 
   /** `models`: the one or two on show. */
   show(state, models) {
     for (const name of NUMBERS) byId(name).value = state[name];
     const there = models.filter(Boolean);
-    const isSearched = state.beam && conditionOf(state, there[state.writer] ?? there[0]).trim() !== "";
+    const isSearched = state.beam && conditionOf(state, there[0]).trim() !== "";
     byId("beam-field").hidden = there.every(({ conditions }) => conditions === "none");
     byId("beam").checked = state.beam;
     byId("seed").disabled = byId("greedy").disabled = isSearched;
     byId("temperature").disabled = state.greedy || isSearched;
     byId("greedy").checked = state.greedy;
-    byId("writer").replaceChildren(...there.map(({ name }, place) => el("option", { value: place, text: name })));
-    byId("writer").value = String(Math.min(state.writer, there.length - 1));
-    byId("writer-field").hidden = there.length < 2;
     const drawn = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}`;
     const way = isSearched ? "beam search, fewest values left out" : drawn;
     say(byId("how-now"), `${way}, ${counted(state.most, "word")} at most`);
