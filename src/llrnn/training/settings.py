@@ -162,8 +162,6 @@ class TrainingSettings(BaseModel):
     """All settings of a training: batches, loss, optimizer, stopping; the keys of `[training]` in a configuration.
 
     Every field has a default that works for a small corpus.
-
-        train(model, corpus, settings=TrainingSettings(epochs=3, learning_rate=0.01))
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
