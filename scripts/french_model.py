@@ -161,7 +161,7 @@ def _figures(before: LLRNN, after: LLRNN, run: Path, test: Corpus, data: Path) -
         "test before": llrnn.evaluate(before, test).log_perplexity,
         "bits per character": tested.bits_per_character,
         "text": llrnn.evaluate(before, Corpus.from_sentences([before.read(TEXT)])).log_perplexity,
-        "pairs": pairs["overall"]["n"],
+        "pairs": pairs["overall"]["count"],
         "pairs right": pairs["overall"]["accuracy"],
         "by words between": {band: one["accuracy"] for band, one in pairs["by_distance"].items()},
     }

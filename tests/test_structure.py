@@ -36,7 +36,7 @@ BESIDE = [ROOT / "src" / "llrnn_agreement", ROOT / "src" / "llrnn_morphology"]  
 # before issue 41: 31,247 and 33,125; 41 and 42 allow 1,400 more, and took 1,741; 43: 900; 44 allows 500, took 213
 # 45: 80 for models by their names, and the demo that opens with one; 23 for what shows in a notebook and the keyboard; 91
 # for scenes of the page and words that a request brings
-MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_306, 36_222
+MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_302, 36_227
 LONGEST_CHAIN = 20  # of modules that import one another
 
 

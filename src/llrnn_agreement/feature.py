@@ -11,6 +11,7 @@ that they touch any number of words at no cost (`layer.linear`); 0 on words that
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from itertools import chain, combinations, islice, product
 from multiprocessing import get_all_start_methods, get_context
 from operator import or_
 from typing import Any, NamedTuple, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -277,7 +279,8 @@ class Followed:
         self.rules, self.readings, self.roles = rules, readings, roles
         self.machine = Machine(rules, readings, roles)
         self.initial = GovernorState(self.machine.initial, 0)
-        said = sorted({(i, v) for one in readings for r, _ in one for i, own in enumerate(r.bundle) for v in own})
+        kinds = {id(r): r for one in readings for r, _ in one}.values()
+        said = sorted({(i, v) for r in kinds for i, own in enumerate(r.bundle) for v in own})
         self.values = [  # (relation, attribute, value): all that a governor can be
             (relation.name, attribute, value)
             for relation in rules.relations
@@ -707,20 +710,29 @@ class Agreement(LinearFeature[GovernorState]):
 
     @classmethod
     def restored(cls, saved: Saved) -> Agreement:
-        """Return the feature that was saved in a model folder."""
-        fields, tensors = saved.fields, {name: tensor.tolist() for name, tensor in saved.tensors.items()}
+        """Return the feature that was saved in a model folder; equal ones (of features, of inputs) follow text once."""
+        fields, roles = saved.fields, _counted(saved.fields["roles"])
         rules = AgreementRules.from_table(fields["table"], fields["rules"])
-        kinds = [RoleReading(role, tuple(map(frozenset, bundle))) for role, bundle in fields["kinds"]]
-        roles = _counted(fields["roles"])
-        pairs = iter([(kinds[kind], weight) for kind, weight in zip(tensors["kind"], tensors["weight"], strict=True)])
-        readings = [tuple(islice(pairs, count)) for count in tensors["counts"]]
         made = cls(rules, Readings(), roles=roles, name=fields["name"])
-        made._readings, made._bound = None, Followed(rules, readings, roles)
-        made.context_independent = fields.get("context_independent", fields.get("steady", False))
+        made._readings, made.context_independent = None, fields.get("context_independent", fields.get("steady", False))
+        what = [fields[name] for name in ("table", "kinds", "roles")]
+        key = repr((what, [hashlib.sha256(one.numpy()).digest() for one in saved.tensors.values()]))
+        made._bound = _RESTORED.get(key) or _RESTORED.setdefault(key, _followed(saved, rules, roles))
         return made
 
     def __repr__(self) -> str:
         return f"Agreement({self.rules.name})"
+
+
+_RESTORED = WeakValueDictionary[str, Followed]()  # by all that they are made from
+
+
+def _followed(saved: Saved, rules: AgreementRules, roles: Counts | None) -> Followed:
+    """Return the hypotheses over the vocabulary of a model folder, from what `Agreement.saved` wrote there."""
+    tensors = {name: tensor.tolist() for name, tensor in saved.tensors.items()}
+    kinds = [RoleReading(role, tuple(map(frozenset, bundle))) for role, bundle in saved.fields["kinds"]]
+    pairs = iter([(kinds[kind], weight) for kind, weight in zip(tensors["kind"], tensors["weight"], strict=True)])
+    return Followed(rules, [tuple(islice(pairs, count)) for count in tensors["counts"]], roles)
 
 
 def _counted(told: Iterable[tuple[Sequence[object], Mapping[str, float]]] | None) -> Counts | None:

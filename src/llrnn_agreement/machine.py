@@ -562,10 +562,12 @@ class Machine:
         self._known: dict[int, _KnownStack] = {}  # by the number of the object: to hash a stack takes long
         self._same: dict[Stack, _KnownStack] = {}  # one for equal stacks
         kinds: dict[RoleReading, int] = {}
+        objects = {id(r): r for one in readings for r, _ in one}  # few, and to hash a reading takes long
+        told = {key: (kinds.setdefault(r, len(kinds)), self._total.get(r.role, 1.0)) for key, r in objects.items()}
         self._readings: list[tuple[tuple[int, float], ...]] = []
         for one in readings:
-            own = ((r, weight / self._total.get(r.role, 1.0)) for r, weight in one)
-            self._readings.append(tuple((kinds.setdefault(r, len(kinds)), weight) for r, weight in own))
+            own = ((told[id(r)], weight) for r, weight in one)
+            self._readings.append(tuple((kind, weight / total) for (kind, total), weight in own))
         self._kinds = list(kinds)
 
     def advance(self, state: State, word: int, place: int) -> State:

@@ -66,7 +66,7 @@ def test_the_verbs_take_the_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [*FIGURES])
 def test_it_has_the_figure_of_the_model_that_it_was_made_from(name: str) -> None:
-    """In full precision, on a fixed text, as `scripts/french_model.py` wrote it down; on the whole test in the file."""
+    """On a fixed text, and on the whole test as `scripts/french_model.py` wrote it down before and after."""
     model = llrnn.load(name)
     assert {one.dtype for one in model.parameters()} == {torch.float32}
     found = llrnn.evaluate(model, Corpus.from_sentences([model.read(TEXT)])).log_perplexity

@@ -51,9 +51,10 @@ DECISION = ("une banane délicieuse fut", "sucrée", "sucré")  # of the test te
 SHIPPED = {"LL-RNN": "fr", "softmax": "fr-softmax"}  # installed with models/french
 CHOICES = (  # prefix, word, rival, what it means
     ("La voiture de mon voisin est très", "puissante", "puissant", "my neighbour's car (feminine) is very powerful"),
-    ("Les enfants que la voisine garde", "jouent", "joue", "the children whom the neighbour minds play (plural)"),
     ("L'homme que les voisins ont vu", "est", "sont", "the man whom the neighbours saw is (singular)"),
     ("Les maisons du vieux village sont", "blanches", "blancs", "the old village's houses (feminine) are white"),
+    ("La directrice du musée est", "née", "né", "the director (a woman) of the museum was born"),
+    ("La porte du jardin est", "ouverte", "ouvert", "the garden's gate (feminine) is open"),
 )
 _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 
@@ -102,21 +103,16 @@ class Opening(Renderable):
 
     def sheet(self) -> Sheet:
         rows = [
-            (
-                f"{prefix} … {word} / {rival}",
-                meaning,
-                *(_odds(found[place].log_ratio) for found in self.choices.values()),
-            )
-            for place, (prefix, word, rival, meaning) in enumerate(CHOICES)
+            (f"{prefix} … {word} / {rival}", *(_odds(found[place].log_ratio) for found in self.choices.values()))
+            for place, (prefix, word, rival, _) in enumerate(CHOICES)
         ]
-        prefix, word, _, meaning = CHOICES[0]
         return Sheet(
             (
                 (Heading("It knows grammar"),),
-                ("How much likelier the right word is than the wrong one, to models that read the same French text:",),
-                TextTable(("right / wrong", "in English", *self.choices), tuple(rows), text_columns=2),
-                (Heading(f"Why {word}?"),),
-                (f"{prefix} … {word}: {meaning}. The word that decides stands five words before.",),
+                ("How much likelier the right word is. Picked to show it; a whole suite: models/french/README.md",),
+                TextTable(("right / wrong", *self.choices), tuple(rows)),
+                *((Faint(f"{prefix} {word}: {meaning}"),) for prefix, word, _, meaning in CHOICES),
+                (Heading(f"Why {CHOICES[0][1]}?"),),
                 *self.choices["LL-RNN"][0].sheet().blocks,
                 (Heading("It writes"),),
                 *((text,) for text in self.sentences),
