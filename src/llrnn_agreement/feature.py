@@ -716,7 +716,7 @@ class Agreement(LinearFeature[GovernorState]):
         made = cls(rules, Readings(), roles=roles, name=fields["name"])
         made._readings, made.context_independent = None, fields.get("context_independent", fields.get("steady", False))
         what = [fields[name] for name in ("table", "kinds", "roles")]
-        key = repr((what, [hashlib.sha256(one.numpy()).digest() for one in saved.tensors.values()]))
+        key = repr((what, [hashlib.sha256(one.numpy().tobytes()).digest() for one in saved.tensors.values()]))
         made._bound = _RESTORED.get(key) or _RESTORED.setdefault(key, _followed(saved, rules, roles))
         return made
 
