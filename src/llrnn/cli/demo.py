@@ -1,6 +1,6 @@
 """The demo: a French model that is trained already, then three small ones of one body, compared and explained.
 
-The first is `models/french`, where it is installed: sentences, choices beside those of its softmax twin, and why. Then
+The first is `models/french`, where it is installed: sentences, choices beside those of its softmax, and why. Then
 the embedded French corpus is trained on, here and now:
 
     RNN                          softmax over all words
@@ -94,7 +94,7 @@ class Contender:
 class Opening(Renderable):
     """What the model that ships shows before anything is trained.
 
-    `sentences`: a tuple of texts that it wrote; `choices`: a dict from "LL-RNN", and "softmax" where its twin is
+    `sentences`: a tuple of texts that it wrote; `choices`: a dict from "LL-RNN", and "softmax" where that is
     installed, to a tuple of `Comparison`, one for each of `CHOICES`.
     """
 
