@@ -56,7 +56,7 @@ STEP = 0.7  # seconds a part
 
 MOVING = """
 svg { color: #1f2328; --paper: #fff; --for: #14897f; --against: #d2603a }
-@media (prefers-color-scheme: dark) { svg { color: #e2e4e8; --paper: #1e2129; --for: #3fbfb2; --against: #f08a63 } }
+@media (prefers-color-scheme: dark) { svg { color: #e2e4e8; --paper: #1e2129 } }
 .part { animation: shown .4s both } .bar { animation: grown .5s both } .end { animation: shown .4s both }
 @keyframes shown { from { opacity: 0 } }
 @keyframes grown { from { transform: scaleX(0) } }

@@ -390,7 +390,8 @@ def test_for_against_prior_and_sum_have_the_colours_of_the_figures(page: Page) -
     style = (FOLDER / "style.css").read_text(encoding="utf8")
     assert re.findall(r"--(?:for|against|prior|sum): (#\w+);", style) == [wanted[0], *wanted[1:3], wanted[4]]
     figures = [*Path(__file__).parents[2].glob("docs/pictures/*.svg"), FOLDER / "icon.svg"]
-    allowed = {*wanted, *rendering.CURVES, "#fff", "#24315e"}
+    paper = re.findall(r"#[0-9a-f]{3,6}", rendering.PAPER)  # and ink, light and dark
+    allowed = {*wanted, *paper, *rendering.CURVES, "#fff", "#24315e"}
     for path in figures:
         assert set(re.findall(r"#[0-9a-f]{3,6}", path.read_text(encoding="utf8"))) <= allowed, path
 

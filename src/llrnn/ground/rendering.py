@@ -159,7 +159,7 @@ _WIDE, _NARROW = 640, 340  # pixels: a page or a notebook, and a phone
 
 
 _ALL = 'width="100%" height="100%"'
-_PAPER = "svg{color:#1f2328}.paper{fill:#fff}@media (prefers-color-scheme:dark){svg{color:#e2e4e8}.paper{fill:#1e2129}}"
+PAPER = "svg{color:#1f2328}.paper{fill:#fff}@media (prefers-color-scheme:dark){svg{color:#e2e4e8}.paper{fill:#1e2129}}"
 
 
 def svg(chart: Chart, *, narrow: bool = False) -> str:
@@ -171,7 +171,7 @@ def svg(chart: Chart, *, narrow: bool = False) -> str:
 def svg_file(chart: Chart) -> str:
     """Render the chart as the content of an SVG file, on white paper, or on dark where the reader's colours are."""
     head, rest = svg(chart).split(">", 1)
-    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{_PAPER}</style><rect class="paper" {_ALL}/>{rest}\n'
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{PAPER}</style><rect class="paper" {_ALL}/>{rest}\n'
 
 
 def _bars(chart: BarChart, width: int, narrow: bool) -> str:
