@@ -386,7 +386,7 @@ def test_help_lists_every_verb_and_the_reference_every_key(capsys: Capture) -> N
     assert "llrnn config reference" in done(capsys, "train", "--help")
     keys = done(capsys, "config", "reference")
     for key in ("train", "epochs", "words", "hidden", "window"):
-        assert f"| `{key}` | " in keys
+        assert f"- `{key}` (" in keys
 
 
 @pytest.mark.parametrize("name", cli.VERBS)

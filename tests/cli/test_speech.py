@@ -269,7 +269,7 @@ def test_every_command_of_the_table_runs(
     for name in ("a.arpa", "b.arpa", "MODEL"):
         Path(name).write_bytes((here / "u.arpa").read_bytes())
     commands = commands_of_the_table()
-    assert len(commands) == 15
+    assert len(commands) == 12
     for command in commands:
         assert cli.run(command.split()[1:]) == 0, f"{command}: {capsys.readouterr().err}"
 

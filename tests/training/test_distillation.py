@@ -269,7 +269,7 @@ def test_mistakes_are_told_in_one_line(folders: list[str], tmp_path: Path) -> No
 
 
 def test_it_is_a_key_of_configurations() -> None:
-    assert "\n| `teacher` | " in reference()
+    assert "\n- `teacher` (" in reference()
     read = TrainingSettings().changed(objective={"kind": "distil", "teacher": "runs/mixed"}).objective
     assert isinstance(read, DistilObjective)
     assert (read.teacher, read.share, read.temperature) == (["runs/mixed"], 0.5, 1.0)

@@ -396,5 +396,5 @@ def test_objectives_are_set_by_name(tmp_path: Path) -> None:
         read_config(path, ["training.objective.samples=0"])
     with pytest.raises(ConfigError, match=r"training\.objective.*'exact'.*found"):
         read_config(path, ["training.objective.kind=guess"])
-    assert re.search(r"\n\| `objective` \|.*what a step minimises", reference())
-    assert re.search(r"\n\| `samples` \|.*words drawn from the background", reference())
+    assert re.search(r"\n- `objective` \(.*what a step minimises", reference())
+    assert re.search(r"\n- `samples` \(.*words drawn from the background", reference())

@@ -44,7 +44,7 @@ VERBS = {
     "export": ("llrnn.cli.export:export_app", "Write a model as one small file that other programs read."),
     "words": ("llrnn.cli.verbs:words_app", "Add words to a trained model and remove them, without training."),
     "serve": ("llrnn.cli.serve:serve_verb", "Serve models over HTTP: an API, and a page for people."),
-    "demo": ("llrnn.cli.demo:demo_verb", "Train, compare and explain models of the embedded French corpus."),
+    "demo": ("llrnn.cli.demo:demo_verb", "See a French model choose and explain, then train and compare small ones."),
     "data": ("llrnn.cli.verbs:data_app", "Get corpora, cut raw text, build corpora larger than memory."),
     "ngram": ("llrnn.cli.ngram:ngram_app", "Estimate, convert, mix, prune and distil n-gram models."),
     "pairs": ("llrnn_lab.cli.pairs:pairs_app", "Minimal pairs from treebanks, templates and public suites."),

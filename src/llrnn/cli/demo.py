@@ -315,7 +315,7 @@ def demo_verb(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over them, at most.")] = EPOCHS,
     seed: Seed = 0,
 ) -> None:
-    """See a French model choose, write and explain; then train, compare and explain small ones.
+    """See a French model choose and explain, then train and compare small ones.
 
     The first is there where models/french is installed. Then two softmax RNNs and an LL-RNN are trained on the embedded
     French corpus: a table of results, one explanation and generated sentences. The report and the models are written to
@@ -323,6 +323,7 @@ def demo_verb(
 
     Example: llrnn demo
     """
+    make_output_folder(out)
     if (shown := opening(seed)) is None:
         show.note("a French model of real text opens the demo where it is installed: pip install ./models/french")
     else:
