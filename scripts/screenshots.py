@@ -70,11 +70,6 @@ SHOTS = (
     Shot("playground-unknown", {"prefix": "la voitture de mon voisin est"}, first=".panel", last=".next"),
     Shot("playground-sentence", WRITING, first="#writing", last="#writing", ready=(WRITTEN_ALL,)),
     Shot("playground-phone", WORDS, size=(360, 740), scheme="dark", last=".why"),
-    # the landing page's short sequence
-    Shot("tour-next", WORD, first=".next", last=".next"),
-    Shot("tour-why", WORDS, size=(560, 900), first=".why .head", last=".picture"),
-    Shot("tour-turn", WORD | {"change": "1,-3,Gender:Fem"}, first=".next", last=".next"),
-    Shot("tour-write", WRITING, size=(500, 900), first="#writing", last="#writing", ready=(WRITTEN_ALL,)),
 )
 
 

@@ -111,7 +111,7 @@ def test_a_new_word_is_like_most_words_of_its_ending_and_the_others_keep_their_r
     form = f"zzz{ending}"
     rows = [model.output_features.row(model.vocabulary.id(one)) for one in words if one.endswith(ending)]
     attributes = [frozenset(name for name in row if name.startswith(("POS:", "Gender:", "Number:"))) for row in rows]
-    own = {name for name in by_ending(model, form).attributes if name.startswith(("POS:", "Gender:", "Number:"))}
+    own = {name for name in by_ending(model, [form])[0].attributes if name.startswith(("POS:", "Gender:", "Number:"))}
     assert attributes.count(frozenset(own)) == max(map(attributes.count, attributes))
     made = knowing(model, [form, "maison"])
     assert [*made.vocabulary.words] == [*words, form]
@@ -119,7 +119,7 @@ def test_a_new_word_is_like_most_words_of_its_ending_and_the_others_keep_their_r
     assert after.log_ratio == pytest.approx(before.log_ratio, abs=1e-5)
     assert explain(made, PREFIX, word=form).log_p > -20
     assert knowing(model, ["maison"]) is model
-    assert by_ending(model, "qx").attributes == frozenset()
+    assert by_ending(model, ["qx"])[0].attributes == frozenset()
 
 
 def test_words_that_are_alike_share_most_features_by_hand() -> None:

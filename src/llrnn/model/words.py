@@ -391,28 +391,39 @@ def likeness(phi: FeatureMatrix, columns: Sequence[int], of: Iterable[bool] = ()
     return found
 
 
-def by_ending(model: LLRNN, form: str) -> Entry:
-    """Return a word to add with the attributes that most listed words have which end as it does.
+def by_ending(model: LLRNN, forms: Sequence[str]) -> list[Entry]:
+    """Return words to add, each with the attributes that most listed words have which end as it does.
 
     The longest ending decides that three listed words share, else the last three letters. Features of the spelling are
-    no attributes: the word gets its own (`add`). Where nothing ends so, it has no attributes.
+    no attributes: a word gets its own (`add`). Where nothing ends so, it has no attributes.
 
-        add(model, [by_ending(model, "grenobloise")])
+        add(model, by_ending(model, ["grenobloise"]))
     """
     phi, words = _fine(model, model.output_features), model.vocabulary.words
     said = {name for name, group in zip(phi.names, phi.groups, strict=True) if group == "Attributes"}
-    ends = list(range(len(words)))
-    for length in range(3, len(form)):
-        longer = [symbol for symbol in ends if words[symbol].endswith(form[-length:])]
-        if len(longer) < _VOTES and length > 3:
+    ends: dict[str, list[int]] = {form[-3:]: [] for form in forms if len(form) > 3}
+    for symbol, word in enumerate(words):
+        if (ending := word[-3:]) in ends:
+            ends[ending].append(symbol)
+    return [Entry(form, _of_most(phi, said, _sharing_end(words, form, ends.get(form[-3:], [])))) for form in forms]
+
+
+def _sharing_end(words: Sequence[str], form: str, symbols: list[int]) -> list[int]:
+    """Return which of the `symbols`, whose words share three letters, share the longest end that enough of them do."""
+    for length in range(4, len(form)):
+        longer = [symbol for symbol in symbols if words[symbol].endswith(form[-length:])]
+        if len(longer) < _VOTES:
             break
-        ends = longer
-    classes = Counter(int(phi.class_of[symbol]) for symbol in ends) if len(form) > 3 else Counter[int]()
+        symbols = longer
+    return symbols
+
+
+def _of_most(phi: FeatureMatrix, said: set[str], symbols: Iterable[int]) -> frozenset[str]:
     votes = Counter[frozenset[str]]()
-    for own, count in classes.items():
+    for own, count in Counter(int(phi.class_of[symbol]) for symbol in symbols).items():
         names = {phi.names[column] for column in phi.columns[phi.offsets[own] : phi.offsets[own + 1]]}
         votes[frozenset(name for name in names & said if not name.startswith("Lemma:"))] += count
-    return Entry(form, max(votes, key=lambda names: (votes[names], len(names)), default=frozenset()))
+    return max(votes, key=lambda names: (votes[names], len(names)), default=frozenset())
 
 
 def add(model: LLRNN, entries: Iterable[Entry], *, unchanged: bool = False) -> LLRNN:

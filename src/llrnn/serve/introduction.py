@@ -275,7 +275,7 @@ def knowing(model: LLRNN, words: Iterable[str]) -> LLRNN:
     if model.tokeniser.has_blanks:
         return bias(model, {YOURS: [*words]}, weight=_FAVOUR)
     forms = dict.fromkeys(model.read([word])[0] for word in words)
-    new = [by_ending(model, form) for form in forms if form not in model.vocabulary]
+    new = by_ending(model, [form for form in forms if form not in model.vocabulary])
     return add(model, new).requires_grad_(False).eval() if new else model
 
 
