@@ -184,7 +184,7 @@ def learning() -> LineChart:
 def wikitext2() -> LineChart:
     """Log-perplexity of the validation text, from the tenth epoch on."""
     systems = json.loads((DOCS / "results" / "wikitext2.json").read_text(encoding="utf8"))["systems"]
-    names = {"llrnn": "LL-RNN", "softmax": "softmax, the same body", "mild": "LL-RNN, less dropout"}
+    names = {"llrnn": "LL-RNN", "softmax": "softmax, the same body"}
     curves = {
         names[key]: [
             (float(one["epoch"]), one["valid"]) for one in system["epochs"] if one["valid"] and one["epoch"] >= 10

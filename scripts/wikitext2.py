@@ -58,8 +58,8 @@ Settings = dict[str, Any]  # by dotted keys
 
 BODY: Settings = {  # 1152: a multiple of 8, as matrix units want them
     "controller.hidden": 1152, "controller.layers": 3, "controller.inputs": 400, "controller.last": 400,
-    "controller.dropout": 0.2, "controller.input_dropout": 0.6, "controller.output_dropout": 0.4,
-    "controller.weight_dropout": 0.5,
+    "controller.dropout": 0.25, "controller.input_dropout": 0.65, "controller.output_dropout": 0.45,
+    "controller.weight_dropout": 0.55,
     "model.tied": True, "model.word_dropout": 0.1, "model.features": "llrnn", "model.top": 12_000,
     "model.shared": 5, "model.longest": 4,
     "training.batches": {"kind": "continuous", "rows": 96, "length": 70, "shift": True},
