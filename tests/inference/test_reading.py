@@ -275,14 +275,19 @@ def test_a_row_knows_p_of_words_and_bounds_what_begins(kind: str) -> None:
 
 
 @cache
-def log_p_of(text: str, ends: tuple[bool, ...]) -> float:
-    """log p of a text by the model itself, its words one after the other: where a sentence may end, as `ends` says."""
+def log_p_of(
+    text: str, ends: tuple[bool, ...], written: tuple[tuple[str, float], ...] = (), rest: float = 1.0
+) -> float:
+    """log p of a text by the model itself, its words one after the other: where a sentence may end, as `ends` says.
+
+    Mixed with masses of chunks as they are `written`, `rest` being the model's share.
+    """
     own, said = model(), list(ends)
     distribution, state = own.step(own.start(), [own.vocabulary.eos])
     total, begins = 0.0, True
     casing = own.tokeniser.casing  # type: ignore[attr-defined]
     for chunk in text.split():
-        cut = own.tokeniser.tokenise(chunk)
+        before, total, cut = total, 0.0, own.tokeniser.tokenise(chunk)
         for word in cut:
             small = own.tokeniser.lower(word)
             ids, inside = own.vocabulary.find([small])
@@ -296,6 +301,8 @@ def log_p_of(text: str, ends: tuple[bool, ...]) -> float:
             total += float(NextWords(own, distribution).log_p(np.array([own.vocabulary.eos]))[0])
             distribution, state = own.step(own.start(), [own.vocabulary.eos])
             begins = True
+        mass = dict(written).get(chunk, 0.0) / (2 if may_end(cut) else 1)
+        total = before + math.log(rest * math.exp(total) + mass)
     return total
 
 
@@ -307,10 +314,14 @@ SEEN = [
 ]
 
 
-@pytest.mark.parametrize(("weight", "per_word"), [(0.0, 0.0), (0.7, 0.5), (1.5, -1.0)])
-def test_the_search_finds_the_best_of_all_paths(weight: float, per_word: float) -> None:
+@pytest.mark.parametrize(
+    ("weight", "per_word", "share"),
+    [(0.0, 0.0, 0.1), (0.7, 0.5, 0.0), (1.5, -1.0, 0.0), (0.7, 0.5, 0.3), (1.5, 0.0, 0.9)],
+)
+def test_the_search_finds_the_best_of_all_paths(weight: float, per_word: float, share: float) -> None:
     """All outcomes of all columns of two lines, all ends of sentences, each scored by the model itself."""
-    pair = [PrintedLine("La", tuple(SEEN[:2]), (2,)), PrintedLine("t", tuple(SEEN[2:]), (2,))]
+    written = (("La", share / 2 * 1e-8), (".", share / 2))  # two chunks: a word, and a sign
+    pair = [PrintedLine("La", tuple(SEEN[:2]), (2,)), PrintedLine(".", tuple(SEEN[2:]), (2,))]
     texts: dict[str, float] = {}
     parts = []
     for line in pair:
@@ -325,12 +336,14 @@ def test_the_search_finds_the_best_of_all_paths(weight: float, per_word: float) 
     for (first, (a, _)), (second, (b, _)) in product(parts[0].items(), parts[1].items()):
         text = f"{first}\n{second}"
         stops = sum(may_end(model().tokeniser.tokenise(c)) for c in text.split())
-        told = max(log_p_of(text, ends) for ends in product((False, True), repeat=stops)) if weight else 0.0
+        told = (
+            max(log_p_of(text, ends, written, 1 - share) for ends in product((False, True), repeat=stops))
+            if weight
+            else 0.0
+        )
         texts[text] = a + b + weight * told + per_word * len(text.split())
     best = max(texts.values())
-    decoder = Decoder(
-        WordModel(model()), CHANNEL, SearchSettings(weight, per_word, beam=200.0, width=5000, closing=5000)
-    )
+    decoder = Decoder(WordModel(model()), CHANNEL, SearchSettings(weight, per_word, 200.0, 5000, 5000, share))
     found_lines, score = decoder.search(pair)
     assert score == pytest.approx(best, abs=1e-6)
     assert texts["\n".join(line.text for line in found_lines)] == pytest.approx(best, abs=1e-6)

@@ -84,7 +84,7 @@ def log_best(channel: Channel, line: PrintedLine, text: str) -> float:
 def score_of(decoder: Decoder[R], lines: Sequence[PrintedLine], texts: Sequence[str]) -> float:
     """Return the score of given texts of lines, each by its best alignment: what a search may not miss."""
     seen = sum(log_best(decoder.channel, line, text) for line, text in zip(lines, texts, strict=True) if line.columns)
-    return seen + decoder.score_alone(texts)
+    return seen + decoder.score_alone(lines, texts)
 
 
 def _shifted(values: Floats) -> Floats:
