@@ -279,7 +279,7 @@ class Followed:
         self.rules, self.readings, self.roles = rules, readings, roles
         self.machine = Machine(rules, readings, roles)
         self.initial = GovernorState(self.machine.initial, 0)
-        kinds = {id(r): r for one in readings for r, _ in one}.values()
+        kinds = {id(r): r for one in {id(one): one for one in readings}.values() for r, _ in one}.values()
         said = sorted({(i, v) for r in kinds for i, own in enumerate(r.bundle) for v in own})
         self.values = [  # (relation, attribute, value): all that a governor can be
             (relation.name, attribute, value)
@@ -731,8 +731,10 @@ def _followed(saved: Saved, rules: AgreementRules, roles: Counts | None) -> Foll
     """Return the hypotheses over the vocabulary of a model folder, from what `Agreement.saved` wrote there."""
     tensors = {name: tensor.tolist() for name, tensor in saved.tensors.items()}
     kinds = [RoleReading(role, tuple(map(frozenset, bundle))) for role, bundle in saved.fields["kinds"]]
-    pairs = iter([(kinds[kind], weight) for kind, weight in zip(tensors["kind"], tensors["weight"], strict=True)])
-    return Followed(rules, [tuple(islice(pairs, count)) for count in tensors["counts"]], roles)
+    pairs = zip(tensors["kind"], tensors["weight"], strict=True)
+    told = [tuple(islice(pairs, count)) for count in tensors["counts"]]
+    of = {one: tuple((kinds[kind], weight) for kind, weight in one) for one in set(told)}  # most words have the same
+    return Followed(rules, [of[one] for one in told], roles)
 
 
 def _counted(told: Iterable[tuple[Sequence[object], Mapping[str, float]]] | None) -> Counts | None:

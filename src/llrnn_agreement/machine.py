@@ -562,12 +562,14 @@ class Machine:
         self._known: dict[int, _KnownStack] = {}  # by the number of the object: to hash a stack takes long
         self._same: dict[Stack, _KnownStack] = {}  # one for equal stacks
         kinds: dict[RoleReading, int] = {}
-        objects = {id(r): r for one in readings for r, _ in one}  # few, and to hash a reading takes long
+        words = {id(one): one for one in readings}.values()  # most words have the readings of others
+        objects = {id(r): r for one in words for r, _ in one}  # few, and to hash a reading takes long
         told = {key: (kinds.setdefault(r, len(kinds)), self._total.get(r.role, 1.0)) for key, r in objects.items()}
-        self._readings: list[tuple[tuple[int, float], ...]] = []
-        for one in readings:
+        of: dict[int, tuple[tuple[int, float], ...]] = {}
+        for one in words:
             own = ((told[id(r)], weight) for r, weight in one)
-            self._readings.append(tuple((kind, weight / total) for (kind, total), weight in own))
+            of[id(one)] = tuple((kind, weight / total) for (kind, total), weight in own)
+        self._readings = [of[id(one)] for one in readings]
         self._kinds = list(kinds)
 
     def advance(self, state: State, word: int, place: int) -> State:

@@ -149,10 +149,14 @@ class Trie:
         n-gram, the longest end of a text that matters as a context.
         """
         states, known, after, done = [start], {start}, list[Tensor](), 0
+        words = words if self.read_as is None else self.read_as[words]
         while done < len(states):  # states are found faster than they are written out
             frontier, done = torch.tensor(states[done:]), len(states)
-            reached = self.states(frontier.repeat_interleave(len(words)), words.repeat(len(frontier))[:, None])
-            after.append(reached.view(len(frontier), len(words)))
+            reached = words.expand(len(frontier), -1)
+            for before in self.suffix_of_level(frontier)[: self.order - 2]:  # as `states` does, for each word in turn
+                node = self.child(before[:, None], words)
+                reached = torch.where((node >= 0) & self.matters[node], node, reached)
+            after.append(reached)
             new = [state for state in torch.unique(reached).tolist() if state not in known]
             known.update(new)
             states += new
