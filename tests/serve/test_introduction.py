@@ -144,6 +144,10 @@ def test_the_language_and_a_word_to_add() -> None:
     assert language(model) == "French"
     assert "French words" in about(model)
     assert new_word(model) == "grenobloise"
+    early = [EOS, "les", "une", "est", "dans", "pas", "avec", "il", "très", *(f"x{i}" for i in range(1000))]
+    late = ["grenobloise", "the", "of", "and", "is", "was", "with", "that", "not"]  # long lists have foreign words, too
+    long = LLRNN(Vocabulary([*early, *late]), output_features=features.Suffixes(2), controller=GRU(4))
+    assert (language(long), new_word(long)) == ("French", "quimpéroise")
     plain = LLRNN(Vocabulary([EOS, "a", "b"]), output_features=features.Identity(), controller=GRU(4))
     assert language(plain) == ""
     assert new_word(plain) is None  # it has no weights for what it was not trained on

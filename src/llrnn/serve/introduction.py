@@ -51,9 +51,9 @@ _COMMON = {
     "Italian": "il che della con sono gli più anche nel alla",
     "Spanish": "el los una con más también del al fue las",
 }
-_CLEAR = 6  # of these words
+_CLEAR, _COMMONEST = 6, 1000  # so many of these words are among the most frequent ones; long lists hold any language's
 _AGREEMENT = {"French": ("la", "voiture", "de", "mon", "voisin", "est", "très")}  # a noun decides that stands far away
-_NEW = {"French": "grenobloise"}
+_NEW = {"French": ("grenobloise", "quimpéroise", "valentinoise")}
 _FAVOUR = 3.0  # nats for a new word of a language model
 _ALIKE = 6
 
@@ -78,7 +78,7 @@ def about(model: LLRNN) -> str:
 
 def language(model: LLRNN) -> str:
     """Return the language of a model's words, in English, as "French"; "" where it has too few of its common words."""
-    words = set() if model.tokeniser.has_blanks else {*model.vocabulary.words}
+    words = set() if model.tokeniser.has_blanks else {*model.vocabulary.words[:_COMMONEST]}
     known = {name: sum(word in words for word in common.split()) for name, common in _COMMON.items()}
     best = max(known, key=lambda name: known[name])
     return best if known[best] >= _CLEAR and list(known.values()).count(known[best]) == 1 else ""
@@ -262,8 +262,8 @@ def new_word(model: LLRNN) -> str | None:
     names, groups = model.output_features.names, model.output_features.groups
     own = [name for name, group in zip(names, groups, strict=True) if group == "Identity"]
     takes = {*groups} - {"Identity"} and (not own or any(name.startswith("NotAmong:") for name in own))
-    found = _NEW.get(language(model), "")
-    return (found if found not in model.vocabulary else "") if takes or model.tokeniser.has_blanks else None
+    found = next((word for word in _NEW.get(language(model), ()) if word not in model.vocabulary), "")
+    return found if takes or model.tokeniser.has_blanks else None
 
 
 def knowing(model: LLRNN, words: Iterable[str]) -> LLRNN:

@@ -114,7 +114,8 @@ export const wantsCondition = (state, model) => model.conditions === "required" 
 /** What asks for a sentence of a model that has read some `words`. */
 export function writingOf(state, model, words) {
   const query = queryOf(state, 0, model, words);
-  const drawn = state.greedy ? { greedy: true } : { temperature: state.temperature };
+  const most = state.top_p < 1 ? { top_p: state.top_p } : {};
+  const drawn = state.greedy ? { greedy: true } : { temperature: state.temperature, ...most };
   // without more, the server's own way from a condition: a beam search
   const way = state.beam && query.condition ? {} : { ...drawn, seed: state.seed };
   return { ...query, max_words: state.most, ...way, stream: true };

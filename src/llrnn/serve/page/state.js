@@ -28,6 +28,7 @@ const FIELDS = {
   beam: { usual: true, read: (text) => text !== "0", write: () => "0" }, // search, where there is a condition
   seed: { usual: 0, read: numberIn(0, Number.MAX_SAFE_INTEGER, true) },
   temperature: { usual: 1, read: numberIn(0.05, 10) },
+  top_p: { usual: 1, read: numberIn(0.05, 1) },
   greedy: { usual: false, read: (text) => text === "1", write: () => "1" },
   most: { usual: 40, read: numberIn(1, 500, true) }, // words to write
   written: { usual: null, read: requestOf, write: JSON.stringify }, // the request that wrote the sentence on show

@@ -143,9 +143,17 @@ export class Why {
   }
 }
 
-/** With whom a word agrees or clashes, and how far back that is. */
-export const governed = ({ word, remarks = [] }) =>
-  [...new Set(remarks.map(([, text]) => text))].map((text) => `${labelOf(word)} ${text}.`);
+/** With whom a word agrees or clashes, in what, and how far back that is. */
+export function governed({ word, remarks = [] }) {
+  const values = new Map(); // of each governor
+  for (const [, text] of remarks) {
+    const [, who, value, where] = /^(.*) \((.*)\)(.*)$/.exec(text) ?? ["", text, null, ""];
+    const key = JSON.stringify([who, where]);
+    values.set(key, new Set([...(values.get(key) ?? []), ...(value === null ? [] : [value])]));
+  }
+  const told = (said) => (said.size ? ` (${[...said].join(", ")})` : "");
+  return [...values].map(([key, said]) => `${labelOf(word)} ${JSON.parse(key).join(told(said))}.`);
+}
 
 function forbidden(parts) {
   if (parts.finite) return null;

@@ -7,7 +7,7 @@ import { conditionOf } from "./lexicon.js";
 import { Sentence } from "./sentence.js";
 import { store } from "./state.js";
 
-const NUMBERS = ["seed", "temperature", "most"]; // fields of the state
+const NUMBERS = ["seed", "temperature", "top_p", "most"]; // fields of the state
 const PAUSE = 150; // milliseconds for which a slider rests, before the text is written anew
 
 export class Writing {
@@ -49,9 +49,10 @@ export class Writing {
     byId("beam-field").hidden = there.every(({ conditions }) => conditions === "none");
     byId("beam").checked = state.beam;
     byId("seed").disabled = byId("greedy").disabled = isSearched;
-    byId("temperature").disabled = state.greedy || isSearched;
+    byId("temperature").disabled = byId("top_p").disabled = state.greedy || isSearched;
     byId("greedy").checked = state.greedy;
-    const drawn = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}`;
+    const most = state.top_p < 1 ? `, top p ${state.top_p}` : "";
+    const drawn = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}${most}`;
     const way = isSearched ? "beam search, fewest values left out" : drawn;
     say(byId("how-now"), `${way}, ${counted(state.most, "word")} at most`);
     byId("writing").hidden = state.written === null;
