@@ -518,7 +518,8 @@ def test_the_governor_of_a_word_is_named(page: Page) -> None:
     page.open(model="syntax", prefix="les maisons de le voisin", word="sont", rival="est")
     page.explains("Why sont, and not est?")
     told = page.browser.text(".verdict")
-    assert re.search(r"sont agrees with maisons \((Number:Plur, Person:3|Person:3, Number:Plur)\), 4 words back\.", told)
+    both = "(Number:Plur, Person:3|Person:3, Number:Plur)"
+    assert re.search(rf"sont agrees with maisons \({both}\), 4 words back\.", told)
     assert "est clashes with maisons (Number:Plur), 4 words back." in told
     found = page.ask("explain", model="syntax", prefix="les maisons de le voisin", word="sont")["word"]["remarks"]
     assert "agrees with maisons (Person:3), 4 words back" in [text for _, text in found]
