@@ -25,9 +25,11 @@ from llrnn.ground.errors import BackgroundError, ConfigError, UnknownWordError
 from llrnn.inference import adaptation
 from llrnn.inference.adaptation import Base, adaptor, base_of, base_share, default_settings, open_base
 from llrnn.knowledge.backgrounds import Mixture, NGram
+from llrnn.languages.domains import Numbers, Spelling
 from llrnn.languages.ngrams import UNKNOWN, estimate, write_table
 from llrnn.model.scoring import score
 from llrnn.text.encoded import EncodedText
+from llrnn.text.tokenisers import Learnt
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from test_cli import Capture, as_json, done, refused
@@ -383,3 +385,26 @@ def test_a_folder_that_is_no_language_model_is_refused(capsys: Capture) -> None:
     Path("odd/config.json").write_text("{}")
     text = write("domain.txt", (line.split() for line in LINES))
     assert "odd: not a causal language model" in refused(capsys, "adapt", "odd", text, "--out", "x")
+
+
+def test_a_text_is_read_as_the_base_reads_it_and_unlisted_words_count(tmp_path: Path, capsys: Capture) -> None:
+    """A base that cuts text itself: the figures of `adapt` are those of `evaluate`."""
+    held = [Numbers("fr"), Spelling(tuple(w for w in words() if w.isalpha()), order=3, endings=6, lengths=(4,))]
+    vocabulary = Vocabulary.from_corpus(general(), domains=held, as_new=0.5)
+    phi = features.Identity(top=30) + features.CellAttributes() + features.Suffixes(2, min_count=3).of_listed()
+    base = backgrounds.Discounted.from_corpus(general())
+    model = LLRNN(vocabulary, output_features=phi, background=base, controller=GRU(4), seed=1)
+    cut = Learnt.fit([("Le chat dort.", ("Le", "chat", "dort", ".")), ("Il dort.", ("Il", "dort", "."))] * 3).saved()
+    model.provenance = {"config": {"corpus": {"lowercase": True, "tokeniser": "learnt"}}, "tokeniser": cut}
+    model.save(tmp_path / "base")
+    text, valid = tmp_path / "text.txt", tmp_path / "valid.txt"
+    text.write_text("".join(f"Le chat noir dort en {1900 + i}.\n" for i in range(30)), encoding="utf8")
+    valid.write_text("Le chat Zorglub dort en 1984.\n", encoding="utf8")
+    given = [str(tmp_path / "base"), str(text), "--valid", str(valid), "--out", str(tmp_path / "on-top")]
+    told = as_json(capsys, "adapt", *given, "--epochs", "1")
+    (before,) = as_json(capsys, "evaluate", str(tmp_path / "base"), str(valid))
+    (after,) = as_json(capsys, "evaluate", str(tmp_path / "on-top"), str(valid))
+    assert told["base"] == pytest.approx(before["log_perplexity"], abs=1e-4)
+    assert told["adapted"] == pytest.approx(after["log_perplexity"], abs=1e-4)
+    assert told["contract"] == after["contract"]
+    assert "words:8|" in told["contract"]  # the sign by itself, and the end

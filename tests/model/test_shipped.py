@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 import llrnn
-from helpers import HANG
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, features
 from llrnn.cli import demo
 from llrnn.ground import bundle
 from llrnn.ground.errors import CheckpointError, ConfigError
 from llrnn.model.checkpoint import open_model
+from test_cli import Capture, as_json
 
 ROOT = Path(__file__).parents[2]
 FIGURES = json.loads((ROOT / "models" / "french" / "figures.json").read_text(encoding="utf8"))
@@ -54,14 +51,16 @@ def test_a_model_that_is_not_installed_is_named_with_the_command(monkeypatch: py
     assert demo.opening() is None
 
 
-def test_the_verbs_take_the_name(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
-    command = [sys.executable, "-m", "llrnn", "evaluate", "fr", "fr-softmax", "text.txt", "--json"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=HANG
-    )
-    assert done.returncode == 0, done.stderr
-    assert [one["model"] for one in json.loads(done.stdout)] == ["fr", "fr-softmax"]
+def test_the_verbs_take_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """And say the same of the text."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(TEXT, encoding="utf8")
+    found = as_json(capsys, "evaluate", "fr", "fr-softmax", "text.txt")
+    assert [one["model"] for one in found] == ["fr", "fr-softmax"]
+    scored = as_json(capsys, "score", "fr", "text.txt")
+    assert (scored["unit"], scored["perplexity"]) == ("nats", pytest.approx(found[0]["perplexity"], rel=1e-4))
+    told = as_json(capsys, "model", "info", "fr")
+    assert (told["model"], told["name"], "model.json" in told["files"]) == ("fr", "french", True)
 
 
 @pytest.mark.parametrize("name", [*FIGURES])

@@ -12,6 +12,7 @@ import typer
 import llrnn
 from llrnn.cli import options, show
 from llrnn.config import read_config, reference, schema
+from llrnn.ground.bundle import place_of
 from llrnn.ground.errors import ConfigError, warn
 from llrnn.text.morphology import analyser_named
 
@@ -142,10 +143,10 @@ def model_info(folder: Path) -> dict[str, Any]:
     false), features (number by group), training (a dict), files (bytes by name). A CheckpointError is raised where the
     folder holds no model.
     """
-    model = llrnn.load(folder)
+    model, place = llrnn.load(folder), place_of(folder)
     vocabulary, matrix = model.vocabulary, model.output_features
     trained = _training(model)
-    log = folder / "log.jsonl"
+    log = place / "log.jsonl"
     if log.exists():
         best = [one for one in llrnn.Records.read(log) if one.valid is not None and one.valid == one.best]
         trained |= {} if not best else {"best_epoch": best[-1].epoch + 1, "best_validation": best[-1].best}
@@ -167,7 +168,7 @@ def model_info(folder: Path) -> dict[str, Any]:
         "controller": repr(model.controller),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "training": trained,
-        "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()},
+        "files": {path.name: path.stat().st_size for path in sorted(place.iterdir()) if path.is_file()},
     }
 
 

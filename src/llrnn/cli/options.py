@@ -11,8 +11,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from functools import partial, wraps
+from dataclasses import asdict, dataclass, fields
+from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from threading import Event
@@ -29,9 +29,8 @@ from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWor
 from llrnn.ground.files import STANDARD, map_values, parse_json
 from llrnn.ground.rendering import visible_json
 from llrnn.text.built import BuiltCorpus, is_built
-from llrnn.text.corpus import Corpus, Format, format_of
-from llrnn.text.encoded import Oov, warn_of_capitals
-from llrnn.text.raw import contracted, warn_if_raw
+from llrnn.text.corpus import Corpus, Format
+from llrnn.text.encoded import Oov
 from llrnn.text.readers import read_lines
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.tokenisers import Blanks
@@ -650,18 +649,7 @@ def read_for(model: llrnn.LLRNN, file: Path, format: str, lowercase: bool | None
         return BuiltCorpus(file)
     from llrnn.model import decode
 
-    kind, small = decode.condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
-    surface = model.corpus_settings.get("multiword") == "surface"
-    cut, lower = model.tokeniser.sentences if model.cuts_text else None, small and model.tokeniser.lower
-    read = partial(Corpus.from_file, conditions=kind, surface=surface, cut=cut)
-    corpus = read(file, format=cast(Format, format), lowercase=lower)
-    corpus = contracted(corpus, model.tokeniser.contractions) if surface else corpus
-    if not model.cuts_text:
-        warn_if_raw(corpus)
-    elif format_of(file, cast(Format, format)) == "text":
-        corpus = replace(corpus, cut_by=model.cut_by)
-    warn_of_capitals(model.vocabulary, corpus)
-    return corpus
+    return decode.read_text(model, file, cast(Format, format), lowercase)
 
 
 def batching_for(batches: str, model: llrnn.LLRNN, corpus: Corpus) -> Batching:

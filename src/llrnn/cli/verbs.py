@@ -15,7 +15,7 @@ import typer
 
 import llrnn
 from llrnn.cli import options, show
-from llrnn.ground.bundle import names_lm, require_base
+from llrnn.ground.bundle import names_lm, place_of, require_base
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines, write_standard
 from llrnn.text import french
@@ -128,7 +128,7 @@ def score_verb(
     policy = options.oov_policy(oov)
     from llrnn.model import decode
 
-    unit = unit or ("nats" if names_lm(model) or model.is_dir() else "log10")
+    unit = unit or ("nats" if names_lm(model) or place_of(model).is_dir() else "log10")
     scorer = asked.constrained(asked.open(model, device, oov=policy))
     corpus = options.read_for(scorer, Path(text), format, lowercase, running=running)
     decode.warn_of_unknown_names(scorer, corpus.conditions)

@@ -29,6 +29,7 @@ from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams.arpa import read_table
 from llrnn.model.checkpoint import holds_lm, holds_model, load, open_background
 from llrnn.model.controllers import LSTM, make_controller
+from llrnn.model.decode import read_text
 from llrnn.model.ensembles import fitted_shares
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
@@ -59,14 +60,14 @@ class Base:
     def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
         """Return a text file, one sentence a line, as a corpus in the words (or tokens) of this model.
 
-        `lowercase`: whether words are lowercased first; None: as this model's training text was. A model with a
-        tokenizer ignores it.
+        It is cut and lowercased as this model's training text was, or as `lowercase` says. A model with a tokenizer
+        ignores that.
         """
         if self.tokenizer is not None:
             return tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
-        if lowercase is None:
-            lowercase = self.donor is not None and self.donor.reads_lowercase
-        return Corpus.from_file(path, lowercase=lowercase)
+        if self.donor is not None:
+            return read_text(self.donor, path, lowercase=lowercase)
+        return Corpus.from_file(path, lowercase=bool(lowercase))
 
 
 def open_base(path: str | PathLike[str]) -> Base:
@@ -148,8 +149,9 @@ def base_share(base: Background, domain: Background, text: EncodedText, *, devic
 @torch.no_grad()
 def base_log_perplexity(base: Base, corpus: Corpus) -> float:
     """Return −Σ log p / N of a text under the base alone, in nats; N counts its words and ends of sentences."""
-    bound = base.background.bind(base.vocabulary)
-    return float(-_log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).mean())
+    bound, text = base.background.bind(base.vocabulary), EncodedText.encode(corpus, base.vocabulary)
+    log_p = _log_probs(bound, text)
+    return -(float(log_p.sum()) + sum(float(one.sum()) for one in text.inside or ())) / len(log_p)
 
 
 def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -> Tensor:

@@ -19,8 +19,9 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, groupby, pairwise
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,9 @@ from llrnn.text.conditions import (
     said_values,
     values_of,
 )
-from llrnn.text.corpus import Corpus, Sentence, Token, find_values
-from llrnn.text.encoded import EncodedText
+from llrnn.text.corpus import Corpus, Format, Sentence, Token, find_values, format_of
+from llrnn.text.encoded import EncodedText, warn_of_capitals
+from llrnn.text.raw import contracted, warn_if_raw
 from llrnn.text.units import decode
 
 AT_ONCE = 512  # words that are read in one step, while nobody else is answered
@@ -601,6 +603,29 @@ def condition_kind(model: LLRNN) -> Conditions:
     "act": as dialog acts; "plain": as JSON or text.
     """
     return "act" if model.corpus_settings.get("conditions") == "act" else "plain"
+
+
+def read_text(
+    model: LLRNN, file: str | PathLike[str], format: Format = "auto", lowercase: bool | None = None
+) -> Corpus:
+    """Read a text file in the way in which the model's training text was read: cut, lowercased, with conditions.
+
+    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training.
+
+        evaluate(model, read_text(model, "test.txt"))
+    """
+    small = model.reads_lowercase if lowercase is None else lowercase
+    surface = model.corpus_settings.get("multiword") == "surface"
+    cut, lower = model.tokeniser.sentences if model.cuts_text else None, small and model.tokeniser.lower
+    kind = condition_kind(model)
+    corpus = Corpus.from_file(file, format=format, lowercase=lower, conditions=kind, surface=surface, cut=cut)
+    corpus = contracted(corpus, model.tokeniser.contractions) if surface else corpus
+    if not model.cuts_text:
+        warn_if_raw(corpus)
+    elif format_of(file, format) == "text":
+        corpus = replace(corpus, cut_by=model.cut_by)
+    warn_of_capitals(model.vocabulary, corpus)
+    return corpus
 
 
 def read_condition(model: LLRNN, text: str) -> object:
