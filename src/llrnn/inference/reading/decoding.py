@@ -28,7 +28,7 @@ from llrnn.inference.reading.hocr import PrintedLine
 
 R = TypeVar("R")
 _LONGEST = 100  # characters of what is written; longer ones are no words
-_OF_LETTERS = 1e-8  # what a written word of letters has of q, where a number has 1: by validation pages of four texts
+_OF_LETTERS = 1e-8  # what a written word of letters has of q, where a number has 1: by pages of five texts
 Back = tuple["Back | None", int, str, str]  # the one before, the column, what came of it, what was added behind it
 
 
