@@ -6,13 +6,14 @@ FROM ${BASE}
 WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
+COPY models/french models/french
 # pip reads these where they are given. TORCH_INDEX=https://download.pytorch.org/whl/cpu (compose.yaml has it) is torch
 # without CUDA, which is far smaller; unset, it is the build of the package index
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 ARG TORCH_INDEX
 RUN pip install --no-cache-dir ${TORCH_INDEX:+--extra-index-url $TORCH_INDEX} torch==2.13.0
-RUN pip install --no-cache-dir --constraint constraints.txt '.[serve]' ./src/llrnn_agreement ./src/llrnn_morphology
+RUN pip install --no-cache-dir --constraint constraints.txt '.[serve]' ./src/llrnn_agreement ./src/llrnn_morphology ./models/french
 RUN useradd --create-home llrnn && install --directory --owner llrnn /models
 USER llrnn
 WORKDIR /models
@@ -20,5 +21,5 @@ EXPOSE 8017
 HEALTHCHECK --start-period=10m CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8017/healthz')"]
 # all addresses of the container: which of them others reach is said where its port is published
 ENTRYPOINT ["llrnn", "serve", "--host", "0.0.0.0"]
-# the demo's models, trained at the first start; or model folders below /models: docker run ... llrnn /models/mine
+# the French models; or model folders below /models: docker run ... llrnn /models/mine
 CMD ["--demo", "--demo-folder", "/models/demo"]

@@ -537,10 +537,8 @@ def dictionary(folders: Sequence[Path], file: Path) -> None:
         words, own = folder / "user-words.txt", dict[str, Counter[str]]()
         words.write_text("".join(f"{word}\n" for word in _loaded(folder)._words), encoding="utf8")
         for page in (page for page in pages(folder, "test") if not page["seed"]):
-            made = folder / f"user-words-{page['level']}"
-            made.mkdir(exist_ok=True)
             image = folder / f"test-{page['level']}-0" / f"{page['page']:03}.png"
-            read = [line.text for line in read_hocr(recognise(image, TESSERACT[folder.name], made, words=words))]
+            read = with_user_words(image, words)
             with_words = counted(page, read, frozenset())
             plain = counted(page, [line.text for line in lines_of(page)], frozenset())
             own.setdefault(f"{page['level']}", Counter()).update(
@@ -552,6 +550,13 @@ def dictionary(folders: Sequence[Path], file: Path) -> None:
         found[folder.name] = own
         tell(folder.name, own)
     add_result(file, dictionary=found)
+
+
+def with_user_words(image: Path, words: Path) -> list[str]:
+    """Return the lines that Tesseract reads of a page of a language's folder, given a list of words."""
+    made = image.parent / "user-words"
+    made.mkdir(exist_ok=True)
+    return [line.text for line in read_hocr(recognise(image, TESSERACT[image.parents[1].name], made, words=words))]
 
 
 def named_sentences(file: Path) -> Iterator[tuple[str, list[str]]]:
@@ -604,6 +609,7 @@ def names(folder: Path, text: Path, file: Path) -> None:
                 way: [line.text for line in Decoder(one, channel, settings).read(lines)] for way, one in readers.items()
             }
             read["tesseract"] = [line.text for line in lines]
+            read["user-words"] = with_user_words(folder / f"names-{level}" / f"{page['page']:03}.png", listed)
             truth = " ".join(page["truth"]).split()
             is_name = [bool(chosen.keys() & set(re.findall(r"\w+", word))) for word in truth]
             own.update({"names": sum(is_name), "others": len(truth) - sum(is_name)})

@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from PIL import Image
 
 from browser import Browser, chromium
-from llrnn.cli.serve import demo_models
+from llrnn.cli.serve import trained_models
 from llrnn.serve.app import create_app
 from llrnn.serve.engine import Engine
 from llrnn.serve.served import open_served
@@ -75,7 +75,7 @@ SHOTS = (
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo")
-    engine = Engine([open_served(path, name=name) for name, path in demo_models(folder).items()])
+    engine = Engine([open_served(path, name=name) for name, path in trained_models(folder).items()])
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
         running(create_app(engine)) as address,

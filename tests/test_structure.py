@@ -35,7 +35,7 @@ LAB = ROOT / "src" / "llrnn_lab"
 BESIDE = [ROOT / "src" / "llrnn_agreement", ROOT / "src" / "llrnn_morphology"]  # packages of their own
 # before issue 41: 31,247 and 33,125; 41 and 42 allow 1,400 more, and took 1,741; 43: 900; 44 allows 500, took 213
 # 45: 80 for models by their names, and the demo; 23 for notebooks and the keyboard; 91 for the page's scenes
-MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_354, 36_283
+MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_357, 36_286
 LONGEST_CHAIN = 20  # of modules that import one another
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from llrnn.cli import demo, serve
+from llrnn.cli import serve
 from served_models import tiny_model
 from web_client import PATIENCE, Address, listening
 
@@ -78,6 +78,7 @@ def test_what_is_built_is_there_and_only_known_instructions_are_used(tmp_path: P
         "constraints.txt",
         "README.md",
         "LICENSE",
+        "models",
         "src",
     }
     project = (tmp_path / "pyproject.toml").read_text(encoding="utf8")
@@ -105,7 +106,7 @@ def test_nobody_is_root_and_the_files_agree_with_one_another() -> None:
     name, _, place = volume.partition(":")
     assert name in compose()["volumes"]
     assert Path(place) in Path(listed("CMD")[-1]).parents
-    assert any(place in line and f"--owner {user}" in line for line in all_of("RUN"))  # the demo is trained there
+    assert any(place in line and f"--owner {user}" in line for line in all_of("RUN"))  # to train in
 
 
 def test_the_service_may_write_to_its_models_and_to_memory_alone_and_has_no_privileges() -> None:
@@ -136,14 +137,12 @@ def check(python: str, address: Address) -> int:
 
 
 def test_the_command_serves_is_healthy_and_stops(tmp_path: Path) -> None:
-    """As `docker run` and `docker stop` would have it; the demo's models lie there, so nothing is trained."""
-    for name in (demo.MODEL, demo.SOFTMAX):
-        tiny_model(100, 8).save(tmp_path / "demo" / name)
+    """As `docker run` and `docker stop` would have it."""
     arguments = [part.replace("/models", str(tmp_path)) for part in listed("CMD")]
     llrnn = str(Path(sys.executable).parent / "llrnn")
     with started(llrnn, *arguments) as (process, address):
         assert check(sys.executable, address) == 0
-        assert [one["name"] for one in address.ask("GET", "/v1/models").json["models"]] == ["ll-rnn", "softmax"]
+        assert [one["name"] for one in address.ask("GET", "/v1/models").json["models"]] == ["fr", "fr-softmax"]
         assert b"llrnn playground" in address.ask("GET", "/").body
         assert address.ask("GET", "/v1/models", Host="models.example.org").status == 400  # until --allow-host says so
         process.send_signal(signal.SIGTERM)
@@ -173,4 +172,6 @@ def test_its_installation_serves_from_an_empty_environment(tmp_path: Path) -> No
     with started(str(binaries / "llrnn"), f"mine={tmp_path / 'mine'}", hidden=("PYTHONPATH",)) as (_, address):
         assert check(str(binaries / "python"), address) == 0
         assert address.ask("POST", "/v1/next", {"prefix": "la"}).json["model"] == "mine"
+    with started(str(binaries / "llrnn"), *listed("CMD")[:1], hidden=("PYTHONPATH",)) as (_, address):
+        assert address.ask("POST", "/v1/next", {"prefix": "la"}).json["model"] == "fr"
         assert b"llrnn playground" in address.ask("GET", "/").body

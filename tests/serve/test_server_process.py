@@ -22,6 +22,7 @@ from starlette.testclient import TestClient
 
 from llrnn import cli
 from llrnn.cli import demo, serve
+from llrnn.ground import bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.serve import app as serving
 from llrnn.serve.app import create_app
@@ -278,6 +279,8 @@ def test_an_empty_variable_is_no_token(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_demos_models_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(demo, "SENTENCES", 100)
     monkeypatch.setattr(demo, "EPOCHS", 1)
+    assert [*serve.demo_models(tmp_path)] == ["fr", "fr-softmax"]  # they are installed here: nothing is trained
+    monkeypatch.setattr(bundle, "_installed", lambda name: None)
     found = serve.demo_models(tmp_path)
     assert {name: path.name for name, path in found.items()} == {"ll-rnn": "model", "softmax": "softmax"}
     assert "training the demo's models" in capsys.readouterr().err

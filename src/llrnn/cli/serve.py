@@ -15,7 +15,7 @@ import llrnn
 from llrnn.cli import demo as demo_module
 from llrnn.cli import show
 from llrnn.cli.options import Device, a_folder, device_named, refuse_idle, split_option
-from llrnn.ground.bundle import has_bundle
+from llrnn.ground.bundle import has_bundle, place_of
 from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.ground.files import read_file
 from llrnn.serve.messages import Limits
@@ -69,7 +69,7 @@ def serve_verb(
         bool, typer.Option("--access-log", help="A line for each request: address, endpoint, status, milliseconds.")
     ] = False,
     device: Device = "cpu",
-    demo: Annotated[bool, typer.Option("--demo", help="Serve the demo's models; trains them if need be.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve the French models, or train small ones.")] = False,
     demo_folder: Annotated[Path, typer.Option(help="Where the demo's models are.")] = Path("demo"),
 ) -> None:
     """Serve models over HTTP: an API, and a page for people.
@@ -220,6 +220,12 @@ def read_token(file: Path | None, *, local: bool = True) -> str | None:
 
 
 def demo_models(folder: Path) -> dict[str, Path]:
+    """Return the models of --demo by name: the French ones that are installed, or else `trained_models`."""
+    installed = {name: place_of(name) for name in demo_module.SHIPPED.values() if has_bundle(name, "model")}
+    return installed or trained_models(folder)
+
+
+def trained_models(folder: Path) -> dict[str, Path]:
     """Return the demo's model folders by name ("ll-rnn", "softmax"), training them first where they are missing."""
     found = {"ll-rnn": folder / demo_module.MODEL, "softmax": folder / demo_module.SOFTMAX}
     if not all(has_bundle(path, "model") for path in found.values()):
