@@ -649,7 +649,7 @@ def read_for(model: llrnn.LLRNN, file: Path, format: str, lowercase: bool | None
         return BuiltCorpus(file)
     from llrnn.model import decode
 
-    return decode.read_text(model, file, cast(Format, format), lowercase)
+    return decode.read_corpus(model, file, cast(Format, format), lowercase)
 
 
 def batching_for(batches: str, model: llrnn.LLRNN, corpus: Corpus) -> Batching:

@@ -29,7 +29,7 @@ from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams.arpa import read_table
 from llrnn.model.checkpoint import holds_lm, holds_model, load, open_background
 from llrnn.model.controllers import LSTM, make_controller
-from llrnn.model.decode import read_text
+from llrnn.model.decode import read_corpus
 from llrnn.model.ensembles import fitted_shares
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
@@ -66,7 +66,7 @@ class Base:
         if self.tokenizer is not None:
             return tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
         if self.donor is not None:
-            return read_text(self.donor, path, lowercase=lowercase)
+            return read_corpus(self.donor, path, lowercase=lowercase)
         return Corpus.from_file(path, lowercase=bool(lowercase))
 
 

@@ -605,14 +605,14 @@ def condition_kind(model: LLRNN) -> Conditions:
     return "act" if model.corpus_settings.get("conditions") == "act" else "plain"
 
 
-def read_text(
+def read_corpus(
     model: LLRNN, file: str | PathLike[str], format: Format = "auto", lowercase: bool | None = None
 ) -> Corpus:
     """Read a text file in the way in which the model's training text was read: cut, lowercased, with conditions.
 
     `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training.
 
-        evaluate(model, read_text(model, "test.txt"))
+        evaluate(model, read_corpus(model, "test.txt"))
     """
     small = model.reads_lowercase if lowercase is None else lowercase
     surface = model.corpus_settings.get("multiword") == "surface"
