@@ -6,7 +6,8 @@
     python scripts/read_print.py test OUT tr           the pages of the test, once: OUT/tr/tested.json
     python scripts/read_print.py table  OUT tr et fr --json docs/results/reading.json
     python scripts/read_print.py dictionary OUT tr et fr     Tesseract with our lists as its `user-words`, first seed
-    python scripts/read_print.py names OUT fr --text FILE    a list of names in sentences that were not seen
+    python scripts/read_print.py names OUT fr --text FILE    a list of names in sentences that were not seen;
+                                                       FILE: of ud_french gsd, pud, partut, alts and fqb, joined
     python scripts/read_print.py memory OUT tr               of a process that reads 10,000 lines
     python scripts/read_print.py ship OUT tr           the channel that comes with the library, of that of OUT/tr
     python scripts/read_print.py shipped OUT tr et cy --json docs/results/reading-shipped.json    what it does, unlearnt
@@ -495,7 +496,7 @@ def table(folders: Sequence[Path], file: Path) -> None:
             errors = {name: np.array([one["word errors"] for one in rows]) for name, rows in part.items()}
             errors["tesseract"] = np.array([one["tesseract word errors"] for one in part["llrnn"]])
             lower = {}
-            for name in errors.keys() - {"llrnn"}:
+            for name in sorted(errors.keys() - {"llrnn"}):  # draws are the same in every run
                 draws = rng.integers(0, len(errors[name]), (BOOTSTRAP, len(errors[name])))
                 drawn = 1 - errors["llrnn"][draws].sum(1) / np.maximum(1, errors[name][draws].sum(1))
                 mean = 1 - errors["llrnn"].sum() / errors[name].sum()
@@ -505,6 +506,7 @@ def table(folders: Sequence[Path], file: Path) -> None:
                 "rates": {n: {k: round(v, 5) for k, v in one.items()} for n, one in here.items()},
                 "lower by": lower,
             }
+        own["validation"] = {name: one["tried"] for name, one in tuned.items()}  # words wrong, by weights
         ours = found["llrnn"]
         own["words"] = sum(one["words"] for one in ours)
         own["seeds"] = sorted({one["seed"] for one in ours})
@@ -596,8 +598,7 @@ def names(folder: Path, text: Path, file: Path) -> None:
     listed = folder / "names.txt"
     listed.write_text("".join(f"{name}\n" for name in chosen), encoding="utf8")
     tell(len(chosen), "names in", len(sentences), "sentences")
-    channel, weight = read_channel(folder / "channel.json"), json.loads((folder / "tuned.json").read_text())["llrnn"]
-    settings = SearchSettings(*weight["weights"])
+    channel, settings = Channel.default(), SearchSettings()
     ours = _loaded(folder)
     readers = {"without": ours, "with": WordModel(*with_own_words(ours.model, listed))}
     found: dict[str, Any] = {"names": len(chosen), "sentences": len(sentences), "text": text.name}
@@ -625,7 +626,7 @@ def names(folder: Path, text: Path, file: Path) -> None:
 def memory(folder: Path, file: Path) -> None:
     """Read lines of one short word, all such words of all pages again and again, and tell how much memory is held."""
     torch.set_num_threads(1)
-    ours, channel = _loaded(folder), read_channel(folder / "channel.json")
+    ours, channel = _loaded(folder), Channel.default()
     every = [line for part in PARTS for page in pages(folder, part) for line in lines_of(page)]
     words = cycle([word_of(line, number) for line in every for number in short_words(line)])
     resident, begun = dict[str, float](), time.process_time()

@@ -69,8 +69,8 @@ def serve_verb(
         bool, typer.Option("--access-log", help="A line for each request: address, endpoint, status, milliseconds.")
     ] = False,
     device: Device = "cpu",
-    demo: Annotated[bool, typer.Option("--demo", help="Serve the French models, or train small ones.")] = False,
-    demo_folder: Annotated[Path, typer.Option(help="Where the demo's models are.")] = Path("demo"),
+    demo: Annotated[bool, typer.Option("--demo", help="Serve the French models, else small ones.")] = False,
+    demo_folder: Annotated[Path, typer.Option(help="Where those small ones are, or are trained.")] = Path("demo"),
 ) -> None:
     """Serve models over HTTP: an API, and a page for people.
 
